@@ -288,41 +288,38 @@ std::vector<report::ReportFact> events_of(const DemoMeasurement& m) {
 report::StaticPage page_of(const model::ComputationDag& dag, const DemoMeasurement& m) {
   report::StaticPage page{"Perseus demo: " + m.title, result_in_words(m), m.facts, {}};
   page.facts.insert(page.facts.end(), m.origin.begin(), m.origin.end());
+  page.sections.push_back({.heading = "What was measured",
+                           .table = cost_rows(m),
+                           .note = "Per iteration of the whole job, medians. The GPUs are simulated: their time and "
+                                   "power come from the profile; "
+                                   "processes, sockets, client, helpers and server are real. Slowdown and saving are "
+                                   "against everything at maximum "
+                                   "clock, with a straggler against the same with that straggler."});
+  page.sections.push_back({.heading = "Predicted and measured",
+                           .table = comparison_rows(m),
+                           .note = m.known_profile
+                                       ? "Predicted by the server from the profile that it was given."
+                                       : "Predicted by the server from what the clients measured in vivo."});
   page.sections.push_back(
-      {"What was measured",
-       {},
-       {},
-       cost_rows(m),
-       "Per iteration of the whole job, medians. The GPUs are simulated: their time and power come from the profile; "
-       "processes, sockets, client, helpers and server are real. Slowdown and saving are against everything at maximum "
-       "clock, with a straggler against the same with that straggler."});
-  page.sections.push_back({"Predicted and measured",
-                           {},
-                           {},
-                           comparison_rows(m),
-                           m.known_profile ? "Predicted by the server from the profile that it was given."
-                                           : "Predicted by the server from what the clients measured in vivo."});
-  page.sections.push_back(
-      {"One iteration of replica 0",
-       {main_timelines(dag, m)},
-       {},
-       {},
-       "Each bar is one computation: as it ran, and in the plan as the plan checker computes it. Both are drawn "
-       "from the moment when all ranks may start."});
+      {.heading = "One iteration of replica 0",
+       .drawings = {main_timelines(dag, m)},
+       .note =
+           "Each bar is one computation: as it ran, and in the plan as the plan checker computes it. Both are drawn "
+           "from the moment when all ranks may start."});
   if (m.straggler) {
     const StragglerMeasurement& s = *m.straggler;
     page.sections.push_back(
-        {fmt::format("Replica {} straggles: its GPUs are capped at {:.0f} W", s.replica, s.power_limit_w),
-         {svg_of(dag,
-                 {{fmt::format("replica {}, capped", s.replica), measured_timeline(dag, s.reaction.typical, s.replica)},
-                  {"replica 0 before the notice to the server", measured_timeline(dag, s.no_reaction.typical, 0)},
-                  {"replica 0 with the plan for it", measured_timeline(dag, s.reaction.typical, 0)}})},
-         {},
-         {},
-         fmt::format("The server received the notice that replica {} is {:.3f} times slower.", s.replica, s.degree)});
+        {.heading = fmt::format("Replica {} straggles: its GPUs are capped at {:.0f} W", s.replica, s.power_limit_w),
+         .drawings = {svg_of(
+             dag,
+             {{fmt::format("replica {}, capped", s.replica), measured_timeline(dag, s.reaction.typical, s.replica)},
+              {"replica 0 before the notice to the server", measured_timeline(dag, s.no_reaction.typical, 0)},
+              {"replica 0 with the plan for it", measured_timeline(dag, s.reaction.typical, 0)}})},
+         .note = fmt::format("The server received the notice that replica {} is {:.3f} times slower.", s.replica,
+                             s.degree)});
   }
-  page.sections.push_back({"Events", {}, events_of(m), {}, ""});
-  page.sections.push_back({"Overhead", {}, overheads(m), {}, ""});
+  page.sections.push_back({.heading = "Events", .list = events_of(m)});
+  page.sections.push_back({.heading = "Overhead", .list = overheads(m)});
   return page;
 }
 

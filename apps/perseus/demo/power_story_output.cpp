@@ -248,35 +248,32 @@ report::StaticPage page_of(const PowerMeasurement& m) {
   report::StaticPage page{
       "Perseus demo", "A limit that falls, a server that dies, and a job that dies", facts_of(m), {}};
   page.facts.insert(page.facts.end(), m.origin.begin(), m.origin.end());
+  page.sections.push_back({.drawings = {chart(m)},
+                           .list = verdict(m),
+                           .note = "The GPUs are simulated: each computation takes the time and power of the profile "
+                                   "at the GPU's current clock. "
+                                   "Jobs, clients, helpers and server are real processes. The meter reads the energies "
+                                   "of the simulated GPUs and "
+                                   "asks "
+                                   "neither the server nor the clients."});
   page.sections.push_back(
-      {"",
-       {chart(m)},
-       verdict(m),
-       {},
-       "The GPUs are simulated: each computation takes the time and power of the profile at the GPU's current clock. "
-       "Jobs, clients, helpers and server are real processes. The meter reads the energies of the simulated GPUs and "
-       "asks "
-       "neither the server nor the clients."});
-  page.sections.push_back(
-      {"Windows against limits",
-       {},
-       {},
-       window_rows(m),
-       "Every window counts whose begin lies after the limit without notice has acted: when the server counted no more "
-       "than it and every job had ended the iteration of that moment, at the latest after a plan lease and two "
-       "iterations. Its limit is the mean of the limit over the window. It is in the row of the time in which it "
-       "ends."});
+      {.heading = "Windows against limits",
+       .table = window_rows(m),
+       .note =
+           "Every window counts whose begin lies after the limit without notice has acted: when the server counted no "
+           "more "
+           "than it and every job had ended the iteration of that moment, at the latest after a plan lease and two "
+           "iterations. Its limit is the mean of the limit over the window. It is in the row of the time in which it "
+           "ends."});
   std::vector<report::ReportFact> events;
   for (const StoryEvent& event : m.events) events.push_back({seconds(event.at_s), event.what});
-  page.sections.push_back({"Events", {}, std::move(events), {}, ""});
-  page.sections.push_back({"Jobs", {}, {}, job_rows(m), "Times are means of an iteration."});
+  page.sections.push_back({.heading = "Events", .list = std::move(events)});
+  page.sections.push_back({.heading = "Jobs", .table = job_rows(m), .note = "Times are means of an iteration."});
   page.sections.push_back(
-      {"The server's proof",
-       {},
-       {},
-       proof_rows(m),
-       "From GET /v1/site/proof, a reading every 5 s while the server lives. Its limit is lower by the "
-       "reserve. Means of minutes: the fall and the return lie within minutes."});
+      {.heading = "The server's proof",
+       .table = proof_rows(m),
+       .note = "From GET /v1/site/proof, a reading every 5 s while the server lives. Its limit is lower by the "
+               "reserve. Means of minutes: the fall and the return lie within minutes."});
   return page;
 }
 

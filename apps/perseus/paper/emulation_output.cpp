@@ -151,28 +151,23 @@ void write_page(const EmulationReport& report, const EmulationPictures& pictures
   page.facts.insert(page.facts.end(), report.origin.begin(), report.origin.end());
   if (!report.methods.empty()) {
     page.sections.push_back(
-        {"",
-         {pictures.of("energy.svg")},
-         {},
-         method_table(report.methods),
-         "Saving: of energy per iteration, against everything at maximum clock. Intrinsic: with the "
-         "default plans only. Extrinsic: what slowing down for stragglers adds."});
+        {.drawings = {pictures.of("energy.svg")},
+         .table = method_table(report.methods),
+         .note = "Saving: of energy per iteration, against everything at maximum clock. Intrinsic: with the "
+                 "default plans only. Extrinsic: what slowing down for stragglers adds."});
     page.sections.push_back(
-        {"Energy",
-         {},
-         {},
-         energy_table(report.methods),
-         "Bloat is what the proven lower bound says could be saved: intrinsic without making a "
-         "pipeline slower, extrinsic by slowing it down to what it waits for. Useful is the rest of "
-         "what computing took, and the optimizer's step; blocking is waiting and gradient "
-         "synchronization; idle are GPUs without a pipeline, and all of them during a restart."});
-    page.sections.push_back({"Power",
-                             {pictures.of("power.svg"), pictures.of("iteration.svg")},
-                             {},
-                             power_table(report.methods),
-                             "Ramp: between neighboring means over 0.1 s. The swing is what alternates within "
-                             "iterations; 0.1 to 20 Hz is the range that disturbs power grids."});
-    page.sections.push_back({"Over time", {pictures.of("times.svg"), pictures.of("band.svg")}, {}, {}, ""});
+        {.heading = "Energy",
+         .table = energy_table(report.methods),
+         .note = "Bloat is what the proven lower bound says could be saved: intrinsic without making a "
+                 "pipeline slower, extrinsic by slowing it down to what it waits for. Useful is the rest of "
+                 "what computing took, and the optimizer's step; blocking is waiting and gradient "
+                 "synchronization; idle are GPUs without a pipeline, and all of them during a restart."});
+    page.sections.push_back({.heading = "Power",
+                             .drawings = {pictures.of("power.svg"), pictures.of("iteration.svg")},
+                             .table = power_table(report.methods),
+                             .note = "Ramp: between neighboring means over 0.1 s. The swing is what alternates within "
+                                     "iterations; 0.1 to 20 Hz is the range that disturbs power grids."});
+    page.sections.push_back({.heading = "Over time", .drawings = {pictures.of("times.svg"), pictures.of("band.svg")}});
   }
   if (!report.scaling.empty()) {
     report::PageSection section{

@@ -72,31 +72,26 @@ report::StaticPage reproduction_page(const std::vector<ReproducedCase>& cases, c
                                      const std::vector<report::ReportFact>& facts) {
   report::StaticPage page{"Perseus reproduction of the paper", headline(cases), {}, {}};
   page.sections.push_back(
-      {"Table 6: saving without a straggler",
-       {},
-       {},
-       table6(cases),
-       fmt::format(
+      {.heading = "Table 6: saving without a straggler",
+       .table = table6(cases),
+       .note = fmt::format(
            "Against everything at maximum clock. Planned: as the paper counts; realized: the same plans at the "
            "measured time and energy of their clocks. Ours: the plan that is no slower than maximum clock (mean of all "
            "{} rows: {:.1f} %); bound: no plan that fast saves more. The headline compares ours at T_min with the "
            "paper's realized ones, both the fastest of their method.",
            cases.size(), mean_pct(cases, &CaseSavings::ours_realized_pct))});
-  page.sections.push_back({"Figure 7: intrinsic and extrinsic bloat",
-                           {pictures.figure7},
-                           {},
-                           {},
-                           "The saving of the whole job while one pipeline is 1.2 times slower."});
+  page.sections.push_back({.heading = "Figure 7: intrinsic and extrinsic bloat",
+                           .drawings = {pictures.figure7},
+                           .note = "The saving of the whole job while one pipeline is 1.2 times slower."});
   page.sections.push_back(
-      {"Figure 8: savings over the straggler's slowdown",
-       pictures.figure8,
-       {},
-       {},
-       "The saving of the whole job beyond that of each method's own fastest plan: a method that "
-       "saves more there has less to add, and figure 7 has the sums. The circle is the slowest plan "
-       "that still saves energy."});
-  page.sections.push_back({"Time-energy frontiers", pictures.frontiers, {}, deviations(cases), ""});
-  page.sections.push_back({"Made from", {}, facts, {}, ""});
+      {.heading = "Figure 8: savings over the straggler's slowdown",
+       .drawings = pictures.figure8,
+       .note = "The saving of the whole job beyond that of each method's own fastest plan: a method that "
+               "saves more there has less to add, and figure 7 has the sums. The circle is the slowest plan "
+               "that still saves energy."});
+  page.sections.push_back(
+      {.heading = "Time-energy frontiers", .drawings = pictures.frontiers, .table = deviations(cases)});
+  page.sections.push_back({.heading = "Made from", .list = facts});
   return page;
 }
 

@@ -11,13 +11,13 @@
 #include "command_line/exit_codes.h"
 #include "command_line/origin.h"
 #include "command_line/progress.h"
+#include "command_line/records.h"
 #include "command_line/terminal_size.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/format_profile_csv.h"
 #include "io/formats/layers_csv.h"
 #include "io/report/format.h"
-#include "io/report/table.h"
 #include "plan/pipeline.h"
 #include "planning/model/blocking_power.h"
 #include "planning/partitioner/balance.h"
@@ -151,15 +151,8 @@ std::string energy_text(const partitioner::LeastEnergy& energy) {
 std::string as_text(const Model& model, const Answer& answer) {
   const partitioner::Partition& partition = answer.partition;
   const auto latencies = model::forward_latencies(model.layers);
-  const auto stages = partitioner::stage_latencies(latencies, partition);
-  const Seconds longest = std::ranges::max(stages);
-  report::TextTable table({"stage", "layers", "first", "last", "forward", "of longest"});
-  for (int s = 0; s < partition.num_stages(); ++s) {
-    table.add({fmt::format("{}", s), fmt::format("{}", partition.layers_of(s)),
-               model.layers[partition.boundaries[s]].name, model.layers[partition.boundaries[s + 1] - 1].name,
-               report::text_of(stages[s]), report::percent(100 * (stages[s] / longest))});
-  }
-  std::string text = fmt::format("{}\n\n{}\n", model.title, table.to_string(output_columns()));
+  const report::TextRows stages = stage_rows({model.title, model.layers, partition, answer.energy});
+  std::string text = fmt::format("{}\n\n{}\n", model.title, report::text_of(stages, output_columns()));
   text += fmt::format("boundaries: {}\nimbalance:  {:.4f} (longest stage over shortest)\n", text_of(partition),
                       partitioner::imbalance_ratio(latencies, partition));
   if (answer.energy) text += energy_text(*answer.energy);
@@ -207,32 +200,33 @@ std::string as_json(const Model& model, const Answer& answer) {
 void print_list(bool as_json) {
   json::array models;
   json::array gpus;
-  report::TextTable model_table({"model", "", "microbatch", "sequence", "tensor parallel", "precision"});
   for (const partitioner::ZooEntry& entry : partitioner::zoo()) {
     const partitioner::Workload& w = entry.workload;
-    const std::string precision(partitioner::precision_name(w.precision));
     models.push_back(json::object{{"name", entry.name},
                                   {"description", entry.description},
                                   {"microbatch_size", w.microbatch_size},
                                   {"sequence_length", w.sequence_length},
                                   {"tensor_parallel", w.tensor_parallel},
                                   {"expert_parallel", w.expert_parallel},
-                                  {"precision", precision}});
-    model_table.add({std::string(entry.name), std::string(entry.description), fmt::format("{}", w.microbatch_size),
-                     fmt::format("{}", w.sequence_length), fmt::format("{}", w.tensor_parallel), precision});
+                                  {"precision", partitioner::precision_name(w.precision)}});
   }
-  report::TextTable gpu_table({"GPU", "clocks", "power limit"});
+  report::TextRows gpu_rows{{"GPU", "clocks", "power limit"}, {}};
   for (const partitioner::GpuModel& gpu : partitioner::known_gpus()) {
     gpus.push_back(json::object{{"name", gpu.name},
                                 {"lowest_mhz", gpu.lowest.value()},
                                 {"highest_mhz", gpu.highest.value()},
                                 {"power_limit_w", gpu.power_limit.value()}});
-    gpu_table.add({std::string(gpu.name), fmt::format("{}-{} MHz", gpu.lowest.value(), gpu.highest.value()),
-                   report::text_of(gpu.power_limit)});
+    gpu_rows.rows.push_back({std::string(gpu.name), fmt::format("{}-{} MHz", gpu.lowest.value(), gpu.highest.value()),
+                             report::text_of(gpu.power_limit)});
   }
-  print(as_json
-            ? formats::json_text(json::object{{"models", std::move(models)}, {"gpus", std::move(gpus)}}) + "\n"
-            : fmt::format("{}\n{}", model_table.to_string(output_columns()), gpu_table.to_string(output_columns())));
+  const report::TextRows model_rows = text_rows(models, {{"model", "name"},
+                                                         {"", "description"},
+                                                         {"microbatch", "microbatch_size"},
+                                                         {"sequence", "sequence_length"},
+                                                         {"tensor parallel", "tensor_parallel"},
+                                                         {"precision", "precision"}});
+  print(as_json ? formats::json_text(json::object{{"models", std::move(models)}, {"gpus", std::move(gpus)}}) + "\n"
+                : report::text_of(model_rows, output_columns()) + "\n" + report::text_of(gpu_rows, output_columns()));
 }
 
 Result<int> run_partition(const PartitionOptions& options, bool as_json_text) {

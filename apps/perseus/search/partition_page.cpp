@@ -33,18 +33,6 @@ std::string stage_picture(const std::vector<Seconds>& stages, Seconds longest) {
                               {group});
 }
 
-report::TextRows stage_rows(const PartitionResult& result, const std::vector<Seconds>& stages, Seconds longest) {
-  report::TextRows table{{"stage", "layers", "first", "last", "forward", "of longest"}, {}};
-  const partitioner::Partition& partition = result.partition;
-  for (int s = 0; s < partition.num_stages(); ++s) {
-    table.rows.push_back({std::to_string(s), std::to_string(partition.layers_of(s)),
-                          result.layers[partition.boundaries[s]].name,
-                          result.layers[partition.boundaries[s + 1] - 1].name, report::text_of(stages[s]),
-                          report::percent(100 * (stages[s] / longest))});
-  }
-  return table;
-}
-
 report::TextRows energy_rows(const partitioner::LeastEnergy& energy) {
   report::TextRows table{{"partition", "boundaries", "energy per iteration", "within", "fastest iteration"}, {}};
   table.rows.push_back({"least energy", text_of(energy.partition), report::text_of(energy.energy),
@@ -57,6 +45,20 @@ report::TextRows energy_rows(const partitioner::LeastEnergy& energy) {
 
 }  // namespace
 
+report::TextRows stage_rows(const PartitionResult& result) {
+  report::TextRows table{{"stage", "layers", "first", "last", "forward", "of longest"}, {}};
+  const partitioner::Partition& partition = result.partition;
+  const std::vector<Seconds> stages = partitioner::stage_latencies(model::forward_latencies(result.layers), partition);
+  const Seconds longest = std::ranges::max(stages);
+  for (int s = 0; s < partition.num_stages(); ++s) {
+    table.rows.push_back({std::to_string(s), std::to_string(partition.layers_of(s)),
+                          result.layers[partition.boundaries[s]].name,
+                          result.layers[partition.boundaries[s + 1] - 1].name, report::text_of(stages[s]),
+                          report::percent(100 * (stages[s] / longest))});
+  }
+  return table;
+}
+
 report::StaticPage partition_page(const PartitionResult& result) {
   const std::vector<Seconds> latencies = model::forward_latencies(result.layers);
   const std::vector<Seconds> stages = partitioner::stage_latencies(latencies, result.partition);
@@ -67,19 +69,17 @@ report::StaticPage partition_page(const PartitionResult& result) {
                           {}};
   std::ranges::move(origin_facts(), std::back_inserter(page.facts));
   page.sections.push_back(
-      {"Stages",
-       {stage_picture(stages, longest)},
-       {},
-       stage_rows(result, stages, longest),
-       "At the highest clock. A shorter stage waits for the longest one, or runs at a lower clock."});
+      {.heading = "Stages",
+       .drawings = {stage_picture(stages, longest)},
+       .table = stage_rows(result),
+       .note = "At the highest clock. A shorter stage waits for the longest one, or runs at a lower clock."});
   if (result.energy) {
     page.sections.push_back(
-        {"Energy",
-         {},
-         {},
-         energy_rows(*result.energy),
-         fmt::format("A lower bound at best clocks. {} partitions were planned{}", result.energy->planned,
-                     result.energy->all_tried ? ": all that are fast enough." : "; another one may need less.")});
+        {.heading = "Energy",
+         .table = energy_rows(*result.energy),
+         .note =
+             fmt::format("A lower bound at best clocks. {} partitions were planned{}", result.energy->planned,
+                         result.energy->all_tried ? ": all that are fast enough." : "; another one may need less.")});
   }
   return page;
 }

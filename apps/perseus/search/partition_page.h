@@ -22,6 +22,8 @@ struct PartitionResult {
   const std::optional<partitioner::LeastEnergy>& energy;
 };
 
+/// A line per stage.
+report::TextRows stage_rows(const PartitionResult& result);
 report::StaticPage partition_page(const PartitionResult& result);
 
 }  // namespace perseus::cli

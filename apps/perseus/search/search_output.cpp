@@ -276,10 +276,11 @@ void write_search_html(const SearchReport& report, const report::Sink& sink) {
                    report.configurations.front().name, report::text_of(s.reference.time),
                    report::text_of(s.reference.energy), rule_text(s.rule))}};
   if (const auto facts = assumption_facts(report); !facts.empty()) {
-    sections.push_back(
-        {"Assumptions", {}, facts, {}, "Derived, not measured: measure a configuration before you rely on it."});
+    sections.push_back({.heading = "Assumptions",
+                        .list = facts,
+                        .note = "Derived, not measured: measure a configuration before you rely on it."});
   }
-  if (!left_out.empty()) sections.push_back({"Left out", {}, left_out, {}, ""});
+  if (!left_out.empty()) sections.push_back({.heading = "Left out", .list = left_out});
   std::vector<report::ReportFact> facts = report.inputs;
   facts.insert(facts.end(), report.origin.begin(), report.origin.end());
   report::write_static_page({"Perseus configurations", report.title, std::move(facts), std::move(sections)}, sink);

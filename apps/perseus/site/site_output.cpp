@@ -335,24 +335,26 @@ void write_page(const SitePlanReport& report, const report::Sink& sink) {
   for (const std::string& line : missed_deadlines_text(report)) top.list.push_back({"late", line});
   page.sections.push_back(std::move(top));
   if (report.intervals.size() > 1) {
-    page.sections.push_back({"Over time", {power_chart(report)}, {}, interval_rows(report), {}});
+    page.sections.push_back(
+        {.heading = "Over time", .drawings = {power_chart(report)}, .table = interval_rows(report)});
   }
-  page.sections.push_back({"Domains",
-                           {},
-                           {},
-                           domain_rows(report, report.intervals.front()),
-                           "At the beginning. % per kW: what one more kilowatt would bring there, in percent points of "
-                           "throughput or of the mean slowdown."});
+  page.sections.push_back(
+      {.heading = "Domains",
+       .table = domain_rows(report, report.intervals.front()),
+       .note = "At the beginning. % per kW: what one more kilowatt would bring there, in percent points of "
+               "throughput or of the mean slowdown."});
   std::vector<report::ChartPanel> panels;
   for (const DomainWhatIf& what_if : report.what_if) panels.push_back(what_if_panel(report, what_if));
-  page.sections.push_back({"What a limit costs",
-                           {report::line_chart({"Throughput over watts", "kW of GPUs", "% of full speed"}, panels)},
-                           {},
-                           what_if_rows(report.what_if.front()),
-                           "With no other limit. Equal shares: every job gets the same fraction of its own power at "
-                           "maximum clock, and the best plan within it."});
-  page.sections.push_back({"Headroom", {}, {}, headroom_rows(report), "GPUs of the same mix of jobs; GPU watts only."});
-  page.sections.push_back({"Jobs", {}, {}, job_rows(report, report.intervals.front()), "At the beginning."});
+  page.sections.push_back(
+      {.heading = "What a limit costs",
+       .drawings = {report::line_chart({"Throughput over watts", "kW of GPUs", "% of full speed"}, panels)},
+       .table = what_if_rows(report.what_if.front()),
+       .note = "With no other limit. Equal shares: every job gets the same fraction of its own power at "
+               "maximum clock, and the best plan within it."});
+  page.sections.push_back(
+      {.heading = "Headroom", .table = headroom_rows(report), .note = "GPUs of the same mix of jobs; GPU watts only."});
+  page.sections.push_back(
+      {.heading = "Jobs", .table = job_rows(report, report.intervals.front()), .note = "At the beginning."});
   report::write_static_page(page, sink);
 }
 

@@ -105,30 +105,23 @@ void write_site_day_page(const SiteDayReport& report, const report::Sink& sink) 
   report::StaticPage page{"Perseus site emulation", report.description->name, facts_of(report), {}};
   page.facts.insert(page.facts.end(), report.origin.begin(), report.origin.end());
   page.sections.push_back(
-      {"",
-       {day_chart(report)},
-       {},
-       day_rows(report),
-       "Throughput: weighted rates of all jobs over the day, of their full speed. An emulation from "
-       "profiles, not a measurement of a site; watts are those of the GPUs."});
+      {.drawings = {day_chart(report)},
+       .table = day_rows(report),
+       .note = "Throughput: weighted rates of all jobs over the day, of their full speed. An emulation from "
+               "profiles, not a measurement of a site; watts are those of the GPUs."});
   page.sections.push_back(
-      {"Limits",
-       event_charts(report),
-       {},
-       limit_rows(report),
-       "Over: the mean over the domain's window above that of its limit, from the guaranteed "
-       "reaction after an unannounced event on. All follow: when the last rank had its new clock."});
+      {.heading = "Limits",
+       .drawings = event_charts(report),
+       .table = limit_rows(report),
+       .note = "Over: the mean over the domain's window above that of its limit, from the guaranteed "
+               "reaction after an unannounced event on. All follow: when the last rank had its new clock."});
   page.sections.push_back(
-      {"Swings",
-       {},
-       {},
-       band_rows(report),
-       "Of the whole site, within some minutes: 0.1 to 20 Hz is the range that disturbs power grids."});
-  page.sections.push_back({"Minute by minute",
-                           {},
-                           {},
-                           proof_rows(report, kProofRowsOfPage),
-                           "The site under the first method. proof.csv has every minute, domain and method."});
+      {.heading = "Swings",
+       .table = band_rows(report),
+       .note = "Of the whole site, within some minutes: 0.1 to 20 Hz is the range that disturbs power grids."});
+  page.sections.push_back({.heading = "Minute by minute",
+                           .table = proof_rows(report, kProofRowsOfPage),
+                           .note = "The site under the first method. proof.csv has every minute, domain and method."});
   report::write_static_page(page, sink);
 }
 

@@ -86,28 +86,26 @@ report::StaticPage calibration_page(const CalibrationOutcome& outcome, const std
                           {}};
   std::vector<report::ReportFact> doubts;
   for (const std::string& doubt : outcome.doubts) doubts.push_back({"warning", doubt});
+  page.sections.push_back({.heading = "Doubts",
+                           .list = std::move(doubts),
+                           .note = outcome.doubts.empty() ? "None: the data determine all constants." : ""});
   page.sections.push_back(
-      {"Doubts", {}, std::move(doubts), {}, outcome.doubts.empty() ? "None: the data determine all constants." : ""});
-  page.sections.push_back(
-      {"Plans left out",
-       {error_picture(outcome)},
-       {},
-       prediction_rows(outcome),
-       fmt::format(
+      {.heading = "Plans left out",
+       .drawings = {error_picture(outcome)},
+       .table = prediction_rows(outcome),
+       .note = fmt::format(
            "{} plans of {} stages, {} microbatches, schedule {}; each plan predicted from the other {} of {} "
            "parts. Mean |error| of time: {:.3f} %, largest {:.3f} %; energy: rms {:.3f} %, largest {:.3f} %. The "
            "headline covers {:.0f} % of new plans. Replayed: with the plan's own computation times.",
            outcome.trace.plans.size(), outcome.trace.num_stages(), outcome.constants.microbatches,
            outcome.constants.schedule.value_or("without a name"), outcome.folds - 1, outcome.folds, 100 * e.time_mean,
            100 * e.time_max, 100 * e.energy_rms, 100 * e.energy_max, 100 * calibration::kErrorBarShare)});
-  page.sections.push_back({"Constants", {}, {}, constant_rows(outcome.calibration), ""});
-  page.sections.push_back(
-      {"Link models",
-       {},
-       {},
-       link_model_rows(outcome.calibration),
-       "Senders wait: a stage computes again when its output has been sent. Transfers queue: a link carries one per "
-       "direction at a time."});
+  page.sections.push_back({.heading = "Constants", .table = constant_rows(outcome.calibration)});
+  page.sections.push_back({.heading = "Link models",
+                           .table = link_model_rows(outcome.calibration),
+                           .note = "Senders wait: a stage computes again when its output has been sent. Transfers "
+                                   "queue: a link carries one per "
+                                   "direction at a time."});
   return page;
 }
 

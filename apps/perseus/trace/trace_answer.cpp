@@ -358,41 +358,36 @@ report::StaticPage trace_page(const TraceAnswer& answer, const std::vector<repor
                                                          cause_text(s.causes.front(), answer.job)),
                           inputs,
                           {}};
-  page.sections.push_back({"The job", {}, trace_facts(answer), {}, ""});
-  page.sections.push_back({"Who",
-                           {},
-                           {},
-                           cause_rows(answer),
-                           "A cause explains the part of (replayed - ideal) that its removal saves. The ideal step has "
-                           "the mean time of all "
-                           "computations of a kind and the median of all transfers and collectives. Shares overlap."});
-  page.sections.push_back({"What waiting costs", {heat_picture(answer), waiting_picture(answer)}, {}, {}, ""});
+  page.sections.push_back({.heading = "The job", .list = trace_facts(answer)});
   page.sections.push_back(
-      {"Timeline",
-       {answer.timeline_svg},
-       {},
-       {},
-       "The slowest pipeline of the median step, as measured and as replayed with its measured "
-       "computations and transfers. Colors are the power of each computation at the highest clock, of "
-       "the profile or the modeled GPU."});
-  page.sections.push_back({"Steps", {step_picture(answer)}, {}, {}, ""});
-  page.sections.push_back({"Computations",
-                           {},
-                           {},
-                           time_rows(answer),
-                           "Spreads are standard deviations of medians, as shares of the median."});
+      {.heading = "Who",
+       .table = cause_rows(answer),
+       .note = "A cause explains the part of (replayed - ideal) that its removal saves. The ideal step has "
+               "the mean time of all "
+               "computations of a kind and the median of all transfers and collectives. Shares overlap."});
+  page.sections.push_back(
+      {.heading = "What waiting costs", .drawings = {heat_picture(answer), waiting_picture(answer)}});
+  page.sections.push_back(
+      {.heading = "Timeline",
+       .drawings = {answer.timeline_svg},
+       .note = "The slowest pipeline of the median step, as measured and as replayed with its measured "
+               "computations and transfers. Colors are the power of each computation at the highest clock, of "
+               "the profile or the modeled GPU."});
+  page.sections.push_back({.heading = "Steps", .drawings = {step_picture(answer)}});
+  page.sections.push_back({.heading = "Computations",
+                           .table = time_rows(answer),
+                           .note = "Spreads are standard deviations of medians, as shares of the median."});
   if (!answer.others.empty())
     page.sections.push_back(
-        {"What else would help",
-         {},
-         {},
-         other_rows(answer),
-         "The usual times of the job in the DAG of each, without transfers. Schedules with two stages "
-         "per rank halve each stage; those that split backward halve it."});
+        {.heading = "What else would help",
+         .table = other_rows(answer),
+         .note = "The usual times of the job in the DAG of each, without transfers. Schedules with two stages "
+                 "per rank halve each stage; those that split backward halve it."});
   if (!believable(answer)) return page;
   std::vector<report::ReportFact> assumptions;
   for (const std::string& assumption : answer.saving.assumptions) assumptions.push_back({"assumed", assumption});
-  page.sections.push_back({"What Perseus would save", {}, std::move(assumptions), answer.saving.rows, ""});
+  page.sections.push_back(
+      {.heading = "What Perseus would save", .list = std::move(assumptions), .table = answer.saving.rows});
   return page;
 }
 

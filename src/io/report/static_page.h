@@ -17,11 +17,11 @@
 namespace perseus::report {
 
 struct PageSection {
-  std::string heading;  ///< empty: none is shown, as on top of a page
-  std::vector<std::string> drawings;
-  std::vector<ReportFact> list;
-  TextRows table;    ///< none is shown without a header
-  std::string note;  ///< one paragraph of text; may be empty
+  std::string heading = {};  ///< empty: none is shown, as on top of a page
+  std::vector<std::string> drawings = {};
+  std::vector<ReportFact> list = {};
+  TextRows table = {};    ///< none is shown without a header
+  std::string note = {};  ///< one paragraph of text; may be empty
 };
 
 struct StaticPage {
