@@ -35,6 +35,7 @@ struct CalibrateOptions {
   std::string ops;
   std::string iterations;
   std::optional<double> blocking_power_w;
+  int ranks_per_node = 0;
   std::string out;
   std::optional<bool> progress;
 };
@@ -54,6 +55,7 @@ Result<CalibrationOutcome> calibrate_all(const CalibrateOptions& options) {
   if (!trace) return trace.error();
   calibration::CalibrationOptions fit;
   if (options.blocking_power_w) fit.power.blocking_power = Watts(*options.blocking_power_w);
+  fit.timing.ranks_per_node = options.ranks_per_node;
   const int num_plans = static_cast<int>(trace->plans.size());
   const int folds = std::min(kMostFolds, num_plans);
   ProgressLine progress("calibrating", options.progress);
@@ -253,6 +255,13 @@ void add_calibrate(CLI::App& app, Command& command) {
                    "Power of one waiting accelerator, in watts (default: fitted)")
       ->check(number_within(0, 1e6, "W"))
       ->type_name("W");
+  calibrate
+      ->add_option(
+          "--ranks-per-node", options->ranks_per_node,
+          "Ranks of a pipeline that share a node: fit one latency within nodes and one between nodes (default: "
+          "half of the ranks, if that predicts better)")
+      ->check(whole_number_within(1, 1 << 16))
+      ->type_name("N");
   calibrate
       ->add_option("--out", options->out, "Write profile.csv, constants.json and predictions.csv to this directory")
       ->type_name("DIR");
