@@ -193,7 +193,7 @@ routes::ApiOptions ServerProcess::options_of_api() {
   options.dashboard = report::dashboard_page;
   options.later = post_from("exchange");
   options.read_large = [this](work::Executor::Work work) {
-    workers_->submit(work::Executor::Kind::request, std::move(work));
+    service_->executor().submit(work::Executor::Kind::request, std::move(work));
   };
   options.audit = [this](const std::string& change) { log_.audit(change); };
   options.warn = [this](const std::string& line) { log_.warn(line); };

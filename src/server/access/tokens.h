@@ -69,7 +69,7 @@ class Tokens {
   /// Reads the tokens from the store, on this thread: for the start.
   Status load();
   /// From now on uses the store asynchronously, as the io thread must.
-  void serve(std::shared_ptr<work::StoreAccess> access) { access_ = std::move(access); }
+  void serve(work::StoreAccess& access) { access_ = &access; }
   /// Reads the tokens again, as on a reload. The tokens in memory apply until then, and if the
   /// read fails.
   void refresh(std::function<void(const Error&)> failed);
@@ -101,8 +101,8 @@ class Tokens {
   [[nodiscard]] const store::TokenRow* find(std::string_view authorization) const;
 
   store::Store& store_;
-  std::shared_ptr<work::StoreAccess> access_;  ///< null: uses the store itself
-  std::uint64_t changes_ = 0;                  ///< made here or read again
+  work::StoreAccess* access_ = nullptr;  ///< null: uses the store itself
+  std::uint64_t changes_ = 0;            ///< made here or read again
   const bool local_;
   bool required_;
   bool setting_known_ = false;  ///< the store has the setting

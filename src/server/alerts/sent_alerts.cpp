@@ -93,19 +93,16 @@ void SentAlerts::delivered(const jobs::Alert& end) {
 void SentAlerts::tick(double now_s) {
   if (!enabled_ || now_s < next_s_) return;
   next_s_ = now_s + kBetweenLooks_s;
-  store_.read<std::vector<jobs::Alert>>(read_sent,
-                                        [weak = weak_from_this()](const Result<std::vector<jobs::Alert>>& sent) {
-                                          const auto self = weak.lock();
-                                          if (!self) return;
-                                          constexpr double again_s = 60;
-                                          if (!sent) self->next_s_ = self->clock_.now_s() + again_s;
-                                          if (!sent) return;
-                                          for (jobs::Alert alert : *sent) {
-                                            if (self->raised_.contains(blob_of(alert))) continue;
-                                            alert.resolved_s = self->clock_.now_s();
-                                            self->send(alert);
-                                          }
-                                        });
+  store_.read<std::vector<jobs::Alert>>(read_sent, [this](const Result<std::vector<jobs::Alert>>& sent) {
+    constexpr double again_s = 60;
+    if (!sent) next_s_ = clock_.now_s() + again_s;
+    if (!sent) return;
+    for (jobs::Alert alert : *sent) {
+      if (raised_.contains(blob_of(alert))) continue;
+      alert.resolved_s = clock_.now_s();
+      send(alert);
+    }
+  });
 }
 
 }  // namespace perseus::alerts

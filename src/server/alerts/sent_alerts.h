@@ -12,7 +12,6 @@
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -22,7 +21,7 @@
 
 namespace perseus::alerts {
 
-class SentAlerts : public std::enable_shared_from_this<SentAlerts> {
+class SentAlerts {
  public:
   static constexpr double kBetweenLooks_s = 1800;
 

@@ -54,9 +54,7 @@ void JobCache::read(const std::string& id) {
   const std::int64_t durable = live == nullptr ? 0 : live->committed;
   const std::int64_t after = live == nullptr ? std::numeric_limits<std::int64_t>::max() : durable;
   store_.read<JobLog>([id, after](store::Store& store) { return read_log(store, id, after); },
-                      [weak = weak_from_this(), id, durable](Result<JobLog> log) {
-                        if (const auto self = weak.lock()) self->was_read(id, durable, std::move(log));
-                      });
+                      [this, id, durable](Result<JobLog> log) { was_read(id, durable, std::move(log)); });
 }
 
 void JobCache::was_read(const std::string& id, std::int64_t durable, Result<JobLog> read_now) {
@@ -255,16 +253,11 @@ void JobCache::flush(LiveJob& live) {
     for (const store::Blob& blob : append.blobs) bytes += blob.bytes.size();
     hooks_.writing(live, static_cast<std::int64_t>(bytes));
   }
-  const auto timer = [weak = weak_from_this(), id = live.job.id](void (JobCache::*what)(const std::string&)) {
-    return [weak, id, what] {
-      if (const auto self = weak.lock()) ((*self).*what)(id);
-    };
+  const auto timer = [this, id = live.job.id](void (JobCache::*what)(const std::string&)) {
+    return [this, id, what] { (this->*what)(id); };
   };
   store_.append(
-      std::move(append),
-      [weak = weak_from_this(), id = live.job.id](Result<store::Appended> result) {
-        if (const auto self = weak.lock()) self->appended(id, std::move(result));
-      },
+      std::move(append), [this, id = live.job.id](Result<store::Appended> result) { appended(id, std::move(result)); },
       timer(&JobCache::append_is_slow), timer(&JobCache::append_is_late));
 }
 
@@ -313,12 +306,11 @@ void JobCache::appended(const std::string& id, Result<store::Appended> result) {
 
 /// A refusal may rest on events that are not durable yet: it is decided again after their append.
 void JobCache::decide_again_once_durable(LiveJob& live, JobCommand command) {
-  const auto again = [weak = weak_from_this(), id = live.job.id, command](const Status& durable) {
+  const auto again = [this, id = live.job.id, command](const Status& durable) {
     if (!durable) return answer(command, durable);
-    const auto self = weak.lock();
-    LiveJob* const now = self ? self->in_memory(id) : nullptr;
+    LiveJob* const now = in_memory(id);
     if (now == nullptr) return answer(command, no_job(id));
-    self->run(*now, command, true);
+    run(*now, command, true);
   };
   live.outbox_.add({{{}, again}, {}, {}, {}});
   flush(live);
@@ -380,12 +372,10 @@ void JobCache::remove(const std::string& id, std::function<void(const Status&)> 
   if (live != nullptr && !live->outbox_.all_durable()) {
     return done(Error{ErrorCode::unavailable, "job " + id + " is being written: try again"});
   }
-  store_.remove_job(id, [weak = weak_from_this(), id, done = std::move(done)](const Result<Ok>& removed) {
-    const auto self = weak.lock();
-    if (!self) return;
+  store_.remove_job(id, [this, id, done = std::move(done)](const Result<Ok>& removed) {
     if (removed) {
-      self->forget(id);
-      self->index_.erase(id);
+      forget(id);
+      index_.erase(id);
     }
     done(removed);
   });

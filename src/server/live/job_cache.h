@@ -35,7 +35,7 @@
 
 namespace perseus::live {
 
-class JobCache : public std::enable_shared_from_this<JobCache> {
+class JobCache {
  public:
   using Found = FoundJob;
 

@@ -59,19 +59,17 @@ void Characterizations::want(const std::string& key, const Wanter& who, Answer a
   }
   if (work.queued) enqueue(key);  // queued for one more owner
   if (!work.quick) return;
-  executor_.submit(work::Executor::Kind::request,
-                   [weak = weak_from_this(), key, id = who.id]() -> std::function<void()> {
-                     return [weak, key, id] {
-                       const auto self = weak.lock();
-                       if (!self || !self->work_.contains(key)) return;
-                       const Work& now = self->work_.at(key);
-                       const auto wanted = now.wanters.find(id);
-                       if (wanted == now.wanters.end() || !now.quick) return;
-                       const Frontier quick = now.quick;
-                       const Answer tell = wanted->second.answer;
-                       tell(quick);
-                     };
-                   });
+  executor_.submit(work::Executor::Kind::request, [this, key, id = who.id]() -> std::function<void()> {
+    return [this, key, id] {
+      if (!work_.contains(key)) return;
+      const Work& now = work_.at(key);
+      const auto wanted = now.wanters.find(id);
+      if (wanted == now.wanters.end() || !now.quick) return;
+      const Frontier quick = now.quick;
+      const Answer tell = wanted->second.answer;
+      tell(quick);
+    };
+  });
 }
 
 void Characterizations::when_read(const std::string& key, std::function<void()> then) {
@@ -127,34 +125,31 @@ void Characterizations::start(const std::string& key) {
         if (!quick) return quick.error();
         return Stored{quick_key, *std::move(quick)};
       },
-      [weak = weak_from_this(), key](Result<Stored> stored) {
-        const auto self = weak.lock();
-        if (!self || !self->work_.contains(key)) return;
+      [this, key](Result<Stored> stored) {
+        if (!work_.contains(key)) return;
         const bool damaged = !stored && stored.error().code == ErrorCode::internal;
-        if (!stored && !damaged) return self->finish(key, stored.error());
-        if (damaged || !stored->bytes) return self->enqueue(key);
-        self->read_frontier(key, stored->key, *std::move(stored->bytes));
+        if (!stored && !damaged) return finish(key, stored.error());
+        if (damaged || !stored->bytes) return enqueue(key);
+        read_frontier(key, stored->key, *std::move(stored->bytes));
       });
 }
 
 void Characterizations::read_frontier(const std::string& key, const std::string& blob_key, std::string bytes) {
   executor_.submit(
       work::Executor::Kind::reading,
-      [weak = weak_from_this(), key, blob_key, known = known(blob_key),
-       bytes = std::move(bytes)]() -> std::function<void()> {
+      [this, key, blob_key, known = known(blob_key), bytes = std::move(bytes)]() -> std::function<void()> {
         Result<Frontier> result = known;
         if (!known) {
           auto parsed = jobs::parse_frontier(blob_key, bytes);
           result = parsed ? Result<Frontier>(std::make_shared<const jobs::CharacterizedPipeline>(*std::move(parsed)))
                           : Result<Frontier>(parsed.error());
         }
-        return [weak, key, blob_key, result = std::move(result)] {
-          const auto self = weak.lock();
-          if (!self || !self->work_.contains(key)) return;
-          if (result && key == blob_key) return self->finish(key, result);
-          if (result) self->offer_quick(key, *result);
+        return [this, key, blob_key, result = std::move(result)] {
+          if (!work_.contains(key)) return;
+          if (result && key == blob_key) return finish(key, result);
+          if (result) offer_quick(key, *result);
           // An unreadable frontier, for example from a later version, is planned again.
-          self->enqueue(key);
+          enqueue(key);
         };
       });
 }
@@ -196,9 +191,7 @@ void Characterizations::start_next() {
       ++under_way_[kind];
       const Turn turn{kind, next->owner, std::make_shared<std::atomic<bool>>(false)};
       if (auto other = others_.extract(next->key)) {
-        other.mapped()([weak = weak_from_this(), turn](double planner_s) {
-          if (const auto self = weak.lock()) self->turn_is_over(turn, planner_s);
-        });
+        other.mapped()([this, turn](double planner_s) { turn_is_over(turn, planner_s); });
         continue;
       }
       work_[next->key].queued = false;
@@ -224,13 +217,11 @@ void Characterizations::compute(const std::string& key, const Turn& turn) {
   const std::string input_key(jobs::input_of_frontier(key));
   store_.read<Bytes>(
       [input_key](store::Store& store) { return store.blob("input/" + input_key); },
-      [weak = weak_from_this(), key, turn, input_key](Result<Bytes> input) {
-        const auto self = weak.lock();
-        if (!self) return;
-        if (input && *input) return self->compute(key, turn, std::move(**input));
+      [this, key, turn, input_key](Result<Bytes> input) {
+        if (input && *input) return compute(key, turn, std::move(**input));
         const Error missing{ErrorCode::not_found, fmt::format("the profile {} is not in the store", input_key)};
-        self->finish(key, input ? missing : input.error());
-        self->turn_is_over(turn, 0);
+        finish(key, input ? missing : input.error());
+        turn_is_over(turn, 0);
       });
 }
 
@@ -248,9 +239,8 @@ void Characterizations::compute(const std::string& key, const Turn& turn, std::s
   if (jobs::is_quick_frontier_key(key)) effort.quick_above_s = 0;
   const bool has_slice = turn.kind == PlanningQueue::Kind::refinement;
   executor_.submit(refines ? work::Executor::Kind::refining : work::Executor::Kind::planning,
-                   [weak = weak_from_this(), key, turn, text = std::move(text),
-                    input_key = std::string(jobs::input_of_frontier(key)), effort, refines, has_slice,
-                    stop = work.planning->get_token(), budget_s = budget_s_,
+                   [this, key, turn, text = std::move(text), input_key = std::string(jobs::input_of_frontier(key)),
+                    effort, refines, has_slice, stop = work.planning->get_token(), budget_s = budget_s_,
                     slice_s = std::max(slice_s_, work.slice_s)]() -> std::function<void()> {
                      Planned planned;
                      const double begin_s = thread_cpu_s();
@@ -274,12 +264,10 @@ void Characterizations::compute(const std::string& key, const Turn& turn, std::s
                        planned.frontier = std::make_shared<const jobs::CharacterizedPipeline>(*std::move(made));
                      }
                      planned.planner_s = thread_cpu_s() - begin_s;
-                     return [weak, key, turn, planned = std::move(planned)]() mutable {
-                       const auto self = weak.lock();
-                       if (!self) return;
+                     return [this, key, turn, planned = std::move(planned)]() mutable {
                        const double planner_s = planned.planner_s;
-                       self->planned(key, std::move(planned));
-                       self->turn_is_over(turn, planner_s);
+                       this->planned(key, std::move(planned));
+                       turn_is_over(turn, planner_s);
                      };
                    });
 }
@@ -311,17 +299,14 @@ void Characterizations::planned(const std::string& key, Planned planned) {
 
 void Characterizations::save(const std::string& key, Frontier frontier, std::string bytes) {
   ++computed_;
-  store_.put_blob({"frontier/" + frontier->key, std::move(bytes)},
-                  [weak = weak_from_this(), key, frontier](const Result<Ok>& saved) {
-                    const auto self = weak.lock();
-                    if (!self) return;
-                    if (!saved) return self->finish(key, saved.error());
-                    if (frontier->key == key) return self->finish(key, frontier);
-                    const auto found = self->work_.find(key);
-                    if (found == self->work_.end()) return;
-                    self->offer_quick(key, frontier);
-                    self->enqueue(key);
-                  });
+  store_.put_blob({"frontier/" + frontier->key, std::move(bytes)}, [this, key, frontier](const Result<Ok>& saved) {
+    if (!saved) return finish(key, saved.error());
+    if (frontier->key == key) return finish(key, frontier);
+    const auto found = work_.find(key);
+    if (found == work_.end()) return;
+    offer_quick(key, frontier);
+    enqueue(key);
+  });
 }
 
 void Characterizations::offer_quick(const std::string& key, const Frontier& quick) {

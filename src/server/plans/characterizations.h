@@ -34,7 +34,7 @@
 
 namespace perseus::plans {
 
-class Characterizations : public std::enable_shared_from_this<Characterizations> {
+class Characterizations {
  public:
   using Frontier = std::shared_ptr<const jobs::CharacterizedPipeline>;
   /// Called once, or twice if the first frontier is a quick one (its key tells).

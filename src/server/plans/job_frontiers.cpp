@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -39,9 +40,7 @@ void JobFrontiers::want_to_show(live::LiveJob& live) {
     // want() is called again when the profile is durable.
     if (live.is_pending("input/" + key) || !live.frontiers.request(key)) continue;
     characterizations_.want(key, {live.job.id, planning_owner_of(live.job)},
-                            [weak = weak_from_this(), id = live.job.id, key](const auto& frontier) {
-                              if (const auto self = weak.lock()) self->came(id, key, frontier);
-                            });
+                            [this, id = live.job.id, key](const auto& frontier) { came(id, key, frontier); });
   }
 }
 
@@ -103,12 +102,11 @@ void JobFrontiers::came(const std::string& id, const std::string& key,
   jobs_.index().note(id);
   live->settled = false;
   // A write that the store rejects is repeated.
-  const auto written = [weak = weak_from_this(), id, key](const Status& done) {
-    const auto self = weak.lock();
-    live::LiveJob* const now = self ? self->jobs_.in_memory(id) : nullptr;
+  const auto written = [this, id, key](const Status& done) {
+    live::LiveJob* const now = jobs_.in_memory(id);
     if (done || now == nullptr || done.error().code != ErrorCode::unavailable) return;
     if (now->job.characterizing.contains(key)) now->frontiers.drop(key);
-    self->retry(*now);
+    retry(*now);
   };
   jobs_.execute(
       id, {[key, frontier](const jobs::Job& job, double) { return decide_frontier(job, key, frontier); }, written});

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 
 #include "base/clock.h"
@@ -17,7 +16,7 @@
 
 namespace perseus::plans {
 
-class JobFrontiers : public std::enable_shared_from_this<JobFrontiers> {
+class JobFrontiers {
  public:
   JobFrontiers(live::JobCache& jobs, const Clock& clock, Characterizations& characterizations)
       : jobs_(jobs), clock_(clock), characterizations_(characterizations) {}

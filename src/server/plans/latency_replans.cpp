@@ -28,18 +28,17 @@ void LatencyReplans::go_on(live::LiveJob& live) {
   live.replan.under_way = true;
   store_.read<std::optional<std::string>>(
       [input](store::Store& from) { return from.blob("input/" + input); },
-      [weak = weak_from_this(), id = job.id, input, latency](const Result<std::optional<std::string>>& text) {
-        const auto self = weak.lock();
-        live::LiveJob* const now = self ? self->jobs_.in_memory(id) : nullptr;
+      [this, id = job.id, input, latency](const Result<std::optional<std::string>>& text) {
+        live::LiveJob* const now = jobs_.in_memory(id);
         if (now == nullptr) return;
         now->replan.under_way = text && *text;
-        if (now->replan.under_way) return self->replan(id, input, latency, **text);
+        if (now->replan.under_way) return replan(id, input, latency, **text);
         if (text || text.error().code == ErrorCode::internal) {  // for example, damaged
           now->replan.failed(input, latency);
-          return self->release_first_plan(*now);
+          return release_first_plan(*now);
         }
-        now->retry_s = self->clock_.now_s() + live::kRetryAfter_s;
-        self->jobs_.set_wake(*now, self->clock_.now_s());
+        now->retry_s = clock_.now_s() + live::kRetryAfter_s;
+        jobs_.set_wake(*now, clock_.now_s());
       });
 }
 
@@ -57,9 +56,9 @@ void LatencyReplans::replan(const std::string& id, const std::string& input, Sec
     known->shape.switch_latency = latency;
     return profiles::known_input(known->profile_csv, known->shape, limits, source, pipelines);
   };
-  work::run_off_thread(executor_, weak_from_this(), complete,
-                       [id = job.id, input, latency](LatencyReplans& self, const Result<profiles::KnownInput>& known) {
-                         self.replanned(id, input, latency, known);
+  work::run_off_thread(executor_, complete,
+                       [this, id = job.id, input, latency](const Result<profiles::KnownInput>& known) {
+                         replanned(id, input, latency, known);
                        });
 }
 

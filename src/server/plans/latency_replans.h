@@ -9,7 +9,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -21,7 +20,7 @@
 
 namespace perseus::plans {
 
-class LatencyReplans : public std::enable_shared_from_this<LatencyReplans> {
+class LatencyReplans {
  public:
   LatencyReplans(const PlanningOptions& options, live::JobCache& jobs, work::StoreAccess& store, const Clock& clock,
                  work::Executor& executor)

@@ -113,15 +113,14 @@ void ProfileUploads::upload(const std::string& job, jobs::NamedProfile profile, 
                            fixed = profile.shape.switch_latency || now.spec.switch_latency_s] {
       return profiles::known_input(csv, shape, limits, source, pipelines, fixed);
     };
-    work::run_off_thread(executor_, weak_from_this(), complete,
-                         [job, by, done](ProfileUploads& self, Result<profiles::KnownInput> known) {
-                           if (!known) return done(known.error());
-                           known->event.by = by;
-                           self.jobs_.execute(job, {[known = *known](const jobs::Job& current, double now_s) {
-                                                      return decide_upload(current, known, now_s);
-                                                    },
-                                                    live::answer_of(done)});
-                         });
+    work::run_off_thread(executor_, complete, [this, job, by, done](Result<profiles::KnownInput> known) {
+      if (!known) return done(known.error());
+      known->event.by = by;
+      jobs_.execute(job, {[known = *known](const jobs::Job& current, double now_s) {
+                            return decide_upload(current, known, now_s);
+                          },
+                          live::answer_of(done)});
+    });
   });
 }
 

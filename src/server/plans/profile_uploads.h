@@ -7,7 +7,6 @@
 // Threads: ProfileUploads: io thread.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,7 +42,7 @@ struct JobProfiles {
   [[nodiscard]] Result<live::Decision> complete(const jobs::InputLimits& limits) const;
 };
 
-class ProfileUploads : public std::enable_shared_from_this<ProfileUploads> {
+class ProfileUploads {
  public:
   ProfileUploads(const PlanningOptions& options, live::JobCache& jobs, live::JobAccess& access,
                  work::Executor& executor)

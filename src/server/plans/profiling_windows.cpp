@@ -81,16 +81,16 @@ void ProfilingWindows::decide_window(const std::string& id, const Profiling& pro
   const bool judges = question.trial && !question.trial->results.empty();
   const std::string input = judges ? job.trial->candidate.profile.input : profiling->input_before(job);
   if (input.empty()) return submit_search(id, profiling, std::move(question));
-  store_.read<std::optional<std::string>>(
-      [key = "input/" + input](store::Store& from) { return from.blob(key); },
-      [weak = weak_from_this(), id, profiling, judges,
-       question = std::move(question)](const Result<std::optional<std::string>>& text) mutable {
-        const auto self = weak.lock();
-        if (!self) return;
-        if (!text && text.error().code == ErrorCode::unavailable) { return self->look_again(id, *profiling); }
-        (judges ? question.trial->input : question.before) = text && *text ? **text : "";
-        self->submit_search(id, profiling, std::move(question));
-      });
+  store_.read<std::optional<std::string>>([key = "input/" + input](store::Store& from) { return from.blob(key); },
+                                          [this, id, profiling, judges, question = std::move(question)](
+                                              const Result<std::optional<std::string>>& text) mutable {
+                                            if (!text && text.error().code == ErrorCode::unavailable) {
+                                              return look_again(id, *profiling);
+                                            }
+                                            (judges ? question.trial->input : question.before) =
+                                                text && *text ? **text : "";
+                                            submit_search(id, profiling, std::move(question));
+                                          });
 }
 
 void ProfilingWindows::submit_search(const std::string& id, const Profiling& profiling,
@@ -102,17 +102,15 @@ void ProfilingWindows::submit_search(const std::string& id, const Profiling& pro
                       options_.planning_budget_s};
   characterizations_.in_turn(
       "profile/" + id, planning_owner_of(live->job),
-      [weak = weak_from_this(), id, profiling, profiler = profiling->lend(), search, pool = &executor_,
+      [this, id, profiling, profiler = profiling->lend(), search, pool = &executor_,
        question = std::move(question)](const Characterizations::TurnOver& turn_over) {
         pool->submit(work::Executor::Kind::planning,
-                     [weak, id, profiling, profiler, search, question, turn_over]() mutable -> std::function<void()> {
+                     [this, id, profiling, profiler, search, question, turn_over]() mutable -> std::function<void()> {
                        auto found = search.run(*profiler, question);
-                       return [weak, id, profiling, turn_over, window = question.window, found = std::move(found)] {
-                         const auto self = weak.lock();
-                         if (!self) return;
+                       return [this, id, profiling, turn_over, window = question.window, found = std::move(found)] {
                          profiling->planner_s += found.planner_s;
                          turn_over(found.planner_s);
-                         self->search_ended(id, profiling, window, found);
+                         search_ended(id, profiling, window, found);
                        };
                      });
       });
@@ -154,13 +152,10 @@ void ProfilingWindows::write(const std::string& id, const Profiling& profiling, 
     if (decided.trial && job.tries_profile()) *judged = job.trial->candidate;
     return events_of(job, decided, *judged, now_s);
   };
-  jobs_.execute(id,
-                {decide, [weak = weak_from_this(), id, profiling, judged, ended = decided.trial](const Status& done) {
-                   if (profiling) profiling->deciding = false;
-                   const auto self = weak.lock();
-                   if (!self) return;
-                   if (done && *judged) self->profiles_.note_trial(id, **judged, *ended);
-                 }});
+  jobs_.execute(id, {decide, [this, id, profiling, judged, ended = decided.trial](const Status& done) {
+                       if (profiling) profiling->deciding = false;
+                       if (done && *judged) profiles_.note_trial(id, **judged, *ended);
+                     }});
 }
 
 live::Decision ProfilingWindows::events_of(const jobs::Job& job, const profiles::ProfilingDecision& decided,
@@ -271,15 +266,15 @@ void ProfilingWindows::report(live::LiveJob& live, int window, jobs::ReportItera
     decision.events.emplace_back(result);
     return decision;
   };
-  jobs_.execute(
-      job.id, {decide, [weak = weak_from_this(), id = job.id, rank = result.rank, window, done](const Status& status) {
-                 if (!status) return done(status.error());
-                 const auto self = weak.lock();
-                 const live::LiveJob* now = self ? self->jobs_.in_memory(id) : nullptr;
-                 jobs::ReportedIterations reported;
-                 if (now != nullptr && now->profiling) { reported.rejected = now->profiling->rejections(rank, window); }
-                 done(std::move(reported));
-               }});
+  jobs_.execute(job.id, {decide, [this, id = job.id, rank = result.rank, window, done](const Status& status) {
+                           if (!status) return done(status.error());
+                           const live::LiveJob* now = jobs_.in_memory(id);
+                           jobs::ReportedIterations reported;
+                           if (now != nullptr && now->profiling) {
+                             reported.rejected = now->profiling->rejections(rank, window);
+                           }
+                           done(std::move(reported));
+                         }});
 }
 
 }  // namespace perseus::plans

@@ -23,7 +23,7 @@
 
 namespace perseus::plans {
 
-class ProfilingWindows : public std::enable_shared_from_this<ProfilingWindows> {
+class ProfilingWindows {
  public:
   ProfilingWindows(const PlanningOptions& options, live::JobCache& jobs, work::StoreAccess& store, const Clock& clock,
                    work::Executor& executor, Characterizations& characterizations, StoredProfiles& profiles)

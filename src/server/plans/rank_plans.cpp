@@ -110,19 +110,18 @@ void RankPlans::read_max_clock_shape(live::LiveJob& live, int pipeline) {
         const auto input = jobs::parse_input(**text, "input");
         return input ? std::optional(input->shape) : std::nullopt;
       },
-      [weak = weak_from_this(), id = live.job.id](const Result<std::optional<jobs::PipelineShape>>& shape) {
-        const auto self = weak.lock();
-        live::LiveJob* const now = self ? self->jobs_.in_memory(id) : nullptr;
+      [this, id = live.job.id](const Result<std::optional<jobs::PipelineShape>>& shape) {
+        live::LiveJob* const now = jobs_.in_memory(id);
         if (now == nullptr) return;
         if (!shape && shape.error().code == ErrorCode::unavailable) {
           // Perhaps inside max_clock_shape(), so waiting ranks must not be answered from here.
           now->schedules.max_clock.reading = Reading::no;
-          now->retry_s = self->clock_.now_s() + live::kRetryAfter_s;
-          return self->jobs_.set_wake(*now, self->clock_.now_s());
+          now->retry_s = clock_.now_s() + live::kRetryAfter_s;
+          return jobs_.set_wake(*now, clock_.now_s());
         }
         now->schedules.max_clock.reading = Reading::failed;
         if (shape && *shape) now->schedules.max_clock.shape = **shape;
-        if (self->changed) self->changed(*now);
+        if (changed) changed(*now);
       });
 }
 

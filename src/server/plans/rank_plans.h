@@ -19,7 +19,7 @@
 
 namespace perseus::plans {
 
-class RankPlans : public std::enable_shared_from_this<RankPlans> {
+class RankPlans {
  public:
   RankPlans(live::JobCache& jobs, work::StoreAccess& store, const Clock& clock, const LatencyReplans& latencies)
       : jobs_(jobs), store_(store), clock_(clock), latencies_(latencies) {}

@@ -19,17 +19,16 @@ void ShapeInputs::go_on(live::LiveJob& live) {
   live.completes_shape = true;
   store_.read<std::optional<std::string>>(
       [of = missing->of](store::Store& from) { return from.blob("input/" + of); },
-      [weak = weak_from_this(), id = job.id, missing = *missing](const Result<std::optional<std::string>>& text) {
-        const auto self = weak.lock();
-        live::LiveJob* const now = self ? self->jobs_.in_memory(id) : nullptr;
+      [this, id = job.id, missing = *missing](const Result<std::optional<std::string>>& text) {
+        live::LiveJob* const now = jobs_.in_memory(id);
         if (now == nullptr) return;
-        if (text && *text) return self->complete(*now, missing, **text);
+        if (text && *text) return complete(*now, missing, **text);
         if (text || text.error().code == ErrorCode::internal) {
-          return self->completed(id, missing, Error{ErrorCode::internal, "the job's profile cannot be read"});
+          return completed(id, missing, Error{ErrorCode::internal, "the job's profile cannot be read"});
         }
         now->completes_shape = false;
-        now->retry_s = self->clock_.now_s() + live::kRetryAfter_s;
-        self->jobs_.set_wake(*now, self->clock_.now_s());
+        now->retry_s = clock_.now_s() + live::kRetryAfter_s;
+        jobs_.set_wake(*now, clock_.now_s());
       });
 }
 
@@ -42,10 +41,9 @@ void ShapeInputs::complete(live::LiveJob& live, const jobs::ShapeInput& missing,
     if (!shape) return shape.error();
     return profiles::known_input(of->profile_csv, *shape, limits, source, {});
   };
-  work::run_off_thread(executor_, weak_from_this(), complete,
-                       [id = live.job.id, missing](ShapeInputs& self, const Result<profiles::KnownInput>& known) {
-                         self.completed(id, missing, known);
-                       });
+  work::run_off_thread(
+      executor_, complete,
+      [this, id = live.job.id, missing](const Result<profiles::KnownInput>& known) { completed(id, missing, known); });
 }
 
 void ShapeInputs::completed(const std::string& id, const jobs::ShapeInput& missing,
@@ -66,14 +64,13 @@ void ShapeInputs::completed(const std::string& id, const jobs::ShapeInput& missi
     decision.events.emplace_back(std::move(event));
     return decision;
   };
-  jobs_.execute(id, {decide, [weak = weak_from_this(), id](const Status& done) {
-                       const auto self = weak.lock();
-                       live::LiveJob* const now = self ? self->jobs_.in_memory(id) : nullptr;
+  jobs_.execute(id, {decide, [this, id](const Status& done) {
+                       live::LiveJob* const now = jobs_.in_memory(id);
                        if (now == nullptr) return;
                        now->completes_shape = false;
-                       if (done) return self->go_on(*now);
-                       now->retry_s = self->clock_.now_s() + live::kRetryAfter_s;
-                       self->jobs_.set_wake(*now, self->clock_.now_s());
+                       if (done) return go_on(*now);
+                       now->retry_s = clock_.now_s() + live::kRetryAfter_s;
+                       jobs_.set_wake(*now, clock_.now_s());
                      }});
 }
 

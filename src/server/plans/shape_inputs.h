@@ -8,7 +8,6 @@
 // Threads: io thread.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "base/clock.h"
@@ -20,7 +19,7 @@
 
 namespace perseus::plans {
 
-class ShapeInputs : public std::enable_shared_from_this<ShapeInputs> {
+class ShapeInputs {
  public:
   ShapeInputs(const PlanningOptions& options, live::JobCache& jobs, work::StoreAccess& store, const Clock& clock,
               work::Executor& executor)

@@ -94,9 +94,9 @@ void StoredProfiles::put(const jobs::NamedProfile& profile, work::Done<jobs::Sto
   if (Status named = live::check_profile_name(profile.name); !named) return done(named.error());
   if (Status text = live::check_text("accelerator", profile.accelerator, 256); !text) return done(text.error());
   work::run_off_thread(
-      executor_, weak_from_this(), [profile, limits = input_limits(options_, 0)] { return complete(profile, limits); },
-      [profile, done](StoredProfiles& self, const Result<Completed>& completed) {
-        completed ? self.save(profile, *completed, done) : done(completed.error());
+      executor_, [profile, limits = input_limits(options_, 0)] { return complete(profile, limits); },
+      [this, profile, done](const Result<Completed>& completed) {
+        completed ? save(profile, *completed, done) : done(completed.error());
       });
 }
 
@@ -105,26 +105,22 @@ void StoredProfiles::save(const jobs::NamedProfile& profile, const Completed& co
   const std::string input = completed.known.event.input;
   store::Blob blob{
       "profile/" + profile.name, jobs::json_text(KeptProfile{profile}), {"input/" + input, "frontier/" + input}};
-  store_.put_blob(completed.known.blob, [weak = weak_from_this(), blob = std::move(blob), stored = completed.stored,
-                                         input, done](const Result<Ok>& put) {
-    const auto self = weak.lock();
-    if (!self) return;
-    if (!put) return done(put.error());
-    self->store_.put_blob(blob, [weak, stored, input, done](const Result<Ok>& named) {
-      const auto self_again = weak.lock();
-      if (!self_again) return;
-      if (!named) return done(named.error());
-      self_again->plan_in_advance(stored.name, input);
-      done(stored);
-    });
-  });
+  store_.put_blob(completed.known.blob,
+                  [this, blob = std::move(blob), stored = completed.stored, input, done](const Result<Ok>& put) {
+                    if (!put) return done(put.error());
+                    store_.put_blob(blob, [this, stored, input, done](const Result<Ok>& named) {
+                      if (!named) return done(named.error());
+                      plan_in_advance(stored.name, input);
+                      done(stored);
+                    });
+                  });
 }
 
 void StoredProfiles::plan_in_advance(const std::string& name, const std::string& input) {
   const std::string wanter = "profile " + name;
-  characterizations_.want(input, {wanter, wanter}, [weak = weak_from_this(), input, wanter](const auto&) {
+  characterizations_.want(input, {wanter, wanter}, [this, input, wanter](const auto&) {
     // A quick frontier is refined once a job has it.
-    if (const auto self = weak.lock()) self->characterizations_.forget(input, wanter);
+    characterizations_.forget(input, wanter);
   });
 }
 
@@ -138,10 +134,8 @@ void StoredProfiles::names(work::Done<std::vector<std::string>> done) {
 }
 
 void StoredProfiles::remove(const std::string& name, work::Done<Ok> done) {
-  get(name, [weak = weak_from_this(), name, done](const Result<jobs::NamedProfile>& there) {
-    const auto self = weak.lock();
-    if (!self) return;
-    there ? self->store_.remove_blob("profile/" + name, done) : done(there.error());
+  get(name, [this, name, done](const Result<jobs::NamedProfile>& there) {
+    there ? store_.remove_blob("profile/" + name, done) : done(there.error());
   });
 }
 
@@ -162,22 +156,21 @@ void StoredProfiles::forget_learned_by(const jobs::Job& job, work::Done<Ok> done
 void StoredProfiles::note_trial(const std::string& id, const jobs::ProfileOnTrial& candidate,
                                 const jobs::TrialEnded& ended) {
   const std::string& key = candidate.learned;
-  store_.read<std::optional<std::string>>(
-      [key](store::Store& from) { return from.blob(key); },
-      [weak = weak_from_this(), id, candidate, ended](const Result<std::optional<std::string>>& kept) {
-        const auto self = weak.lock();
-        if (!self || !kept || !*kept) return;
-        auto learned = live::parse_learned(candidate.learned, **kept);
-        // A profile learned meanwhile is a different one.
-        if (!learned || learned->input != candidate.learned_input) return;
-        if (ended.agreed) {
-          ++learned->confirmed;
-        } else {
-          learned->doubted_by = id;
-          learned->doubted_because = ended.text;
-        }
-        self->store_.put_blob(live::learned_blob(candidate.learned, *learned), [](const Result<Ok>&) {});
-      });
+  store_.read<std::optional<std::string>>([key](store::Store& from) { return from.blob(key); },
+                                          [this, id, candidate, ended](const Result<std::optional<std::string>>& kept) {
+                                            if (!kept || !*kept) return;
+                                            auto learned = live::parse_learned(candidate.learned, **kept);
+                                            // A profile learned meanwhile is a different one.
+                                            if (!learned || learned->input != candidate.learned_input) return;
+                                            if (ended.agreed) {
+                                              ++learned->confirmed;
+                                            } else {
+                                              learned->doubted_by = id;
+                                              learned->doubted_because = ended.text;
+                                            }
+                                            store_.put_blob(live::learned_blob(candidate.learned, *learned),
+                                                            [](const Result<Ok>&) {});
+                                          });
 }
 
 }  // namespace perseus::plans

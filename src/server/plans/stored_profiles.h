@@ -7,7 +7,6 @@
 // Threads: io thread; read_named_profile() and read_learned_input() off it.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,7 +19,7 @@
 
 namespace perseus::plans {
 
-class StoredProfiles : public std::enable_shared_from_this<StoredProfiles> {
+class StoredProfiles {
  public:
   StoredProfiles(const PlanningOptions& options, work::StoreAccess& store, work::Executor& executor,
                  Characterizations& characterizations)

@@ -69,7 +69,7 @@ std::shared_ptr<const JobSwing> SwingLibrary::of(const std::shared_ptr<const pol
   }
   std::vector<JobSwing::Part> parts;
   for (const policies::PowerChoices::Pipelines& group : choices->pipelines) {
-    std::weak_ptr<PipelineSwings>& known = by_frontier_[group.pipeline->key];
+    auto& known = by_frontier_[group.pipeline->key];
     std::shared_ptr<PipelineSwings> swings = known.lock();
     if (!swings) known = swings = std::make_shared<PipelineSwings>(group.pipeline);
     parts.push_back({std::move(swings), group.following, group.straggling});

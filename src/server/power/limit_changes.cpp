@@ -112,20 +112,18 @@ void LimitChanges::note(const jobs::SiteDocument* before, const jobs::SiteDocume
   if (made.empty()) return;
   store_.read<std::optional<std::string>>(
       [](store::Store& from) { return from.blob(kKey); },
-      [weak = weak_from_this(), made = std::move(made)](const Result<std::optional<std::string>>& text) mutable {
-        const auto self = weak.lock();
-        if (!self) return;
+      [this, made = std::move(made)](const Result<std::optional<std::string>>& text) mutable {
         StoredLimitChanges all{text ? changes_in(*text) : std::vector<LimitChange>()};
         std::int64_t number = all.changes.empty() ? 0 : all.changes.back().number;
         for (LimitChange& change : made) {
           change.number = ++number;
-          self->on_(event_of(change));
+          on_(event_of(change));
           all.changes.push_back(std::move(change));
         }
         if (all.changes.size() > kMost) {
           all.changes.erase(all.changes.begin(), all.changes.end() - static_cast<std::ptrdiff_t>(kMost));
         }
-        if (text) self->store_.put_blob({kKey, json_text(all)}, [](const Result<Ok>&) {});
+        if (text) store_.put_blob({kKey, json_text(all)}, [](const Result<Ok>&) {});
       });
 }
 

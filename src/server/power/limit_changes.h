@@ -10,7 +10,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,7 +23,7 @@ namespace perseus::power {
 
 inline constexpr std::string_view kLimitChanged = "limit_changed";
 
-class LimitChanges : public std::enable_shared_from_this<LimitChanges> {
+class LimitChanges {
  public:
   static constexpr std::size_t kMost = 200;
 

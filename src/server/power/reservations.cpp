@@ -32,24 +32,17 @@ Reservations::List Reservations::at(double now_s) const {
 }
 
 void Reservations::change(Change change, work::Done<Ok> done) {
-  const auto turn = [weak = weak_from_this(), change = std::move(change)](const work::Done<Ok>& ended) {
-    const auto self = weak.lock();
-    if (!self) return;
-    change(self->list_, [weak, ended](const Result<std::optional<List>>& next) {
-      const auto still = weak.lock();
-      if (!still) return;
+  const auto turn = [this, change = std::move(change)](const work::Done<Ok>& ended) {
+    change(list_, [this, ended](const Result<std::optional<List>>& next) {
       if (!next) return ended(next.error());
       if (!*next) return ended(Ok{});
-      still->store_.put_blob({kListKey, jobs::reservations_text(**next)},
-                             [weak, ended, list = **next](const Result<Ok>& put) {
-                               const auto last = weak.lock();
-                               if (!last) return;
-                               if (put) last->list_ = list;
-                               ended(put);
-                             });
+      store_.put_blob({kListKey, jobs::reservations_text(**next)}, [this, ended, list = **next](const Result<Ok>& put) {
+        if (put) list_ = list;
+        ended(put);
+      });
     });
   };
-  turns_->add(turn, std::move(done));
+  turns_.add(turn, std::move(done));
 }
 
 void Reservations::end_over(const std::vector<std::string>& used, const std::map<std::string, std::string>& moved,
@@ -64,26 +57,22 @@ void Reservations::end_over(const std::vector<std::string>& used, const std::map
   if (!any || ending_) return;
   ending_ = true;
   change(
-      [weak = weak_from_this(), why, now_s, before = list_](List list, const work::Done<std::optional<List>>& then) {
-        const auto self = weak.lock();
-        if (!self) return;
+      [this, why, now_s, before = list_](List list, const work::Done<std::optional<List>>& then) {
         std::erase_if(list, [&](const jobs::Reservation& one) {
           // Another one of the same name, made meanwhile, stays.
           const auto same = [&](const jobs::Reservation& other) {
             return other.is_same(one) && other.since_s == one.since_s && other.expires_s == one.expires_s;
           };
           const std::string reason = std::ranges::any_of(before, same) ? why(one, now_s) : "";
-          if (!reason.empty() && self->options_.log) {
-            self->options_.log(fmt::format("site: the reservation of {:.6g} W for the job '{}' has ended: {}",
-                                           one.power.value(), one.job, reason));
+          if (!reason.empty() && options_.log) {
+            options_.log(fmt::format("site: the reservation of {:.6g} W for the job '{}' has ended: {}",
+                                     one.power.value(), one.job, reason));
           }
           return !reason.empty();
         });
         then(std::optional(std::move(list)));
       },
-      [weak = weak_from_this()](const Result<Ok>&) {
-        if (const auto self = weak.lock()) self->ending_ = false;
-      });
+      [this](const Result<Ok>&) { ending_ = false; });
 }
 
 }  // namespace perseus::power

@@ -11,7 +11,6 @@
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +22,7 @@
 
 namespace perseus::power {
 
-class Reservations : public std::enable_shared_from_this<Reservations> {
+class Reservations {
  public:
   using List = std::vector<jobs::Reservation>;
   /// From the stored ones to the next ones; nothing: they stay.
@@ -42,7 +41,7 @@ class Reservations : public std::enable_shared_from_this<Reservations> {
  private:
   const plans::PlanningOptions& options_;
   work::StoreAccess& store_;
-  std::shared_ptr<work::StoreTurns> turns_ = std::make_shared<work::StoreTurns>();
+  work::StoreTurns turns_;
   List list_;  ///< as stored
   bool ending_ = false;
 };

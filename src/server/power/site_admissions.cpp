@@ -50,9 +50,7 @@ void SiteAdmissions::admit(jobs::AdmissionRequest request, work::Done<Admission>
   const jobs::SiteDocument* const document = site_.documents().current();
   if (document == nullptr) return done(no_site());
   if (const Status checked = check_names(*document, request); !checked) return done(checked.error());
-  find_power(request, [weak = weak_from_this(), request, done = std::move(done)](const Result<KnownPower>& power) {
-    const auto self = weak.lock();
-    if (!self) return;
+  find_power(request, [this, request, done = std::move(done)](const Result<KnownPower>& power) {
     if (!power) return done(power.error());
     const auto asked = std::make_shared<Asked>(Asked{request, {}, *power, std::nullopt, done});
     const Watts all_max = power->choices
@@ -60,7 +58,7 @@ void SiteAdmissions::admit(jobs::AdmissionRequest request, work::Done<Admission>
                               : request.accelerators * request.accelerator_power.value_or(power->accelerator);
     asked->answer.reservation = {request.job, request.domain, request.hosts, request.accelerators, all_max, 0,
                                  0,           request.by,     request.team};
-    self->decide(asked);
+    decide(asked);
   });
 }
 
@@ -85,17 +83,14 @@ void SiteAdmissions::find_power(const jobs::AdmissionRequest& request, work::Don
 }
 
 void SiteAdmissions::find_power_like(const jobs::AdmissionRequest& request, work::Done<KnownPower> done) {
-  jobs_.with(request.like_job, [weak = weak_from_this(), accelerators = request.accelerators,
-                                each = accelerator_power(request),
+  jobs_.with(request.like_job, [this, accelerators = request.accelerators, each = accelerator_power(request),
                                 done = std::move(done)](const Result<live::LiveJob*>& live) {
-    const auto self = weak.lock();
-    if (!self) return;
     if (!live) return done(live.error());
     const jobs::Job& job = (*live)->job;
     std::set<std::string> keys;
     for (int p = 0; p < job.num_pipelines(); ++p) keys.insert(policies::ruling_frontier(job, p));
     const double correction = job.grant ? job.grant->correction : 1;
-    self->store_.read<KnownPower>(
+    store_.read<KnownPower>(
         [keys, accelerators, correction, each, bounded = job.spec.tier_bounded,
          whose = fmt::format("the job '{}'", job.id)](store::Store& from) -> Result<KnownPower> {
           KnownPower most{nullptr, correction, Watts(0)};
@@ -129,14 +124,10 @@ Result<FoundJobs> SiteAdmissions::jobs_with(const List& list) {
 }
 
 void SiteAdmissions::decide(const AskedPtr& asked) {
-  const auto ended = [weak = weak_from_this(), asked](const Result<Ok>& result) {
-    const auto self = weak.lock();
-    if (!self) return;
-    result ? self->decided(asked) : asked->done(result.error());
-  };
+  const auto ended = [this, asked](const Result<Ok>& result) { result ? decided(asked) : asked->done(result.error()); };
   if (!asked->request.dry_run) {
-    const auto change = [weak = weak_from_this(), asked](List list, const work::Done<std::optional<List>>& then) {
-      if (const auto self = weak.lock()) self->decide_among(asked, std::move(list), then);
+    const auto change = [this, asked](List list, const work::Done<std::optional<List>>& then) {
+      decide_among(asked, std::move(list), then);
     };
     return site_.reservations().change(change, ended);
   }
@@ -174,9 +165,9 @@ void SiteAdmissions::decide_among(const AskedPtr& asked, List list, const work::
   if (has_used(*found, own.job)) return then(std::optional<List>());  // it has just started, and counts itself
   asked->found = *std::move(found);
   work::run_off_thread(
-      executor_, weak_from_this(), [site = asked->found->site] { return missing_for(site); },
-      [asked, list = std::move(list), then](SiteAdmissions& self, const std::vector<MissingWatts>& missing) {
-        self.name_missing(missing, asked->answer);
+      executor_, [site = asked->found->site] { return missing_for(site); },
+      [this, asked, list = std::move(list), then](const std::vector<MissingWatts>& missing) {
+        name_missing(missing, asked->answer);
         if (!missing.empty()) return then(std::optional<List>());
         asked->found.reset();
         asked->answer.reserved = asked->is_new = !asked->request.dry_run;
@@ -235,31 +226,28 @@ void SiteAdmissions::look_ahead(const AskedPtr& asked, FoundJobs found) {
   own.correction = asked->power.correction;
   own.least_rate = asked->request.least_rate.value_or(site_.documents().current()->least_rate);
   work::run_off_thread(
-      executor_, weak_from_this(), [later = later_case(found, *asked)] { return later_shortage(later); },
-      [asked](SiteAdmissions& self, const std::optional<LaterShortage>& shortage) {
+      executor_, [later = later_case(found, *asked)] { return later_shortage(later); },
+      [this, asked](const std::optional<LaterShortage>& shortage) {
         if (shortage) {
           asked->answer.short_from_s = shortage->from_s;
-          self.name_missing(shortage->missing, asked->answer);
+          name_missing(shortage->missing, asked->answer);
         }
         asked->done(asked->answer);
       });
 }
 
 void SiteAdmissions::explain(const AskedPtr& asked) {
-  executor_.submit(
-      work::Executor::Kind::reading,
-      [weak = weak_from_this(), asked, later = later_case(*asked->found, *asked)]() -> std::function<void()> {
-        const auto fit = std::make_shared<LaterFit>(later_fit(later));
-        return [weak, asked, fit] {
-          const auto self = weak.lock();
-          if (!self) return;
-          Admission& answer = asked->answer;
-          answer.state = fit->never ? Admission::State::refused : Admission::State::waits;
-          answer.from_s = fit->from_s;
-          if (fit->never) self->name_missing(fit->alone, answer);
-          asked->done(answer);
-        };
-      });
+  executor_.submit(work::Executor::Kind::reading,
+                   [this, asked, later = later_case(*asked->found, *asked)]() -> std::function<void()> {
+                     const auto fit = std::make_shared<LaterFit>(later_fit(later));
+                     return [this, asked, fit] {
+                       Admission& answer = asked->answer;
+                       answer.state = fit->never ? Admission::State::refused : Admission::State::waits;
+                       answer.from_s = fit->from_s;
+                       if (fit->never) name_missing(fit->alone, answer);
+                       asked->done(answer);
+                     };
+                   });
 }
 
 void SiteAdmissions::release(const std::string& job, const std::string& by, work::Done<Ok> done) {

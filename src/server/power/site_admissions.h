@@ -44,7 +44,7 @@ struct Admission {
 };
 std::string_view name_of(Admission::State state);
 
-class SiteAdmissions : public std::enable_shared_from_this<SiteAdmissions> {
+class SiteAdmissions {
  public:
   static constexpr std::size_t kMostReservations = 10'000;
   /// A reservation is not stored again while more than this part of its time is left.

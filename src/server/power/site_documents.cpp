@@ -72,14 +72,10 @@ void SiteDocuments::changed_to(std::optional<jobs::SiteDocument> document, std::
 void SiteDocuments::set(jobs::SiteDocument document, std::optional<std::string> expected, work::Done<Ok> done,
                         const std::string& by) {
   if (const Status names = check_site_names(document); !names) return done(names.error());
-  turns_->add(
-      [weak = weak_from_this(), document = std::move(document), expected = std::move(expected),
-       by](const work::Done<Ok>& ended) {
-        const auto self = weak.lock();
-        if (!self) return;
-        const bool same =
-            !expected || (self->document_ && (*expected == "*" || *expected == jobs::site_tag(self->text_)));
-        if (same) return self->put(document, by, ended);
+  turns_.add(
+      [this, document = std::move(document), expected = std::move(expected), by](const work::Done<Ok>& ended) {
+        const bool same = !expected || (document_ && (*expected == "*" || *expected == jobs::site_tag(text_)));
+        if (same) return put(document, by, ended);
         ended(Error{ErrorCode::conflict, "the site is not the one of If-Match any more: read it again"});
       },
       std::move(done));
@@ -88,29 +84,24 @@ void SiteDocuments::set(jobs::SiteDocument document, std::optional<std::string> 
 void SiteDocuments::put(const jobs::SiteDocument& document, const std::string& by, work::Done<Ok> done) {
   std::string text = jobs::format_site_document(document);
   store::Blob blob{kDocumentKey, text};
-  store_.put_blob(std::move(blob), [weak = weak_from_this(), document, by, text = std::move(text),
-                                    done = std::move(done)](const Result<Ok>& put) {
-    const auto self = weak.lock();
-    if (self && put) self->changed_to(document, text, by);
-    done(put);
-  });
+  store_.put_blob(std::move(blob),
+                  [this, document, by, text = std::move(text), done = std::move(done)](const Result<Ok>& put) {
+                    if (put) changed_to(document, text, by);
+                    done(put);
+                  });
 }
 
 void SiteDocuments::clear(work::Done<Ok> done, const std::string& by) {
-  const auto change = [weak = weak_from_this(), by](const work::Done<Ok>& ended) {
-    const auto self = weak.lock();
-    if (self) self->remove(by, ended);
-  };
-  turns_->add(change, std::move(done));
+  const auto change = [this, by](const work::Done<Ok>& ended) { remove(by, ended); };
+  turns_.add(change, std::move(done));
 }
 
 void SiteDocuments::remove(const std::string& by, work::Done<Ok> done) {
   if (!document_) return done(no_site());
-  store_.remove_blob(kDocumentKey, [weak = weak_from_this(), by, done = std::move(done)](const Result<Ok>& result) {
-    const auto self = weak.lock();
-    if (self && result) {
-      self->changed_to(std::nullopt, "", by);
-      self->removed();
+  store_.remove_blob(kDocumentKey, [this, by, done = std::move(done)](const Result<Ok>& result) {
+    if (result) {
+      changed_to(std::nullopt, "", by);
+      removed();
     }
     done(result);
   });

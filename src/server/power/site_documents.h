@@ -9,7 +9,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -21,7 +20,7 @@ namespace perseus::power {
 
 Error no_site();
 
-class SiteDocuments : public std::enable_shared_from_this<SiteDocuments> {
+class SiteDocuments {
  public:
   explicit SiteDocuments(work::StoreAccess& store) : store_(store) {}
 
@@ -50,8 +49,7 @@ class SiteDocuments : public std::enable_shared_from_this<SiteDocuments> {
   void apply(std::optional<jobs::SiteDocument> document, std::string text);
 
   work::StoreAccess& store_;
-  std::shared_ptr<work::StoreTurns> turns_ =
-      std::make_shared<work::StoreTurns>();  ///< what one has read stays until it has put
+  work::StoreTurns turns_;  ///< what one has read stays until it has put
   std::optional<jobs::SiteDocument> document_;
   std::string text_;  ///< of the document
 };

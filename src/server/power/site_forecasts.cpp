@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "server/jobs/power_budget.h"
@@ -52,15 +53,12 @@ void SiteForecasts::begin(double hours) {
   of_ = jobs::format_site_document(document);
   const double now_s = clock_.now_s();
   executor_.submit(work::Executor::Kind::planning,
-                   [weak = weak_from_this(), document, site = std::move(*found), accelerators, now_s,
-                    hours]() -> std::function<void()> {
+                   [this, document, site = std::move(*found), accelerators, now_s, hours]() -> std::function<void()> {
                      const auto ends = std::chrono::steady_clock::now() + std::chrono::duration<double>(kLongest_s);
                      const auto made = std::make_shared<SiteForecast>(
                          site_forecast(document, site, accelerators, now_s, now_s + hours * 3600,
                                        [ends] { return std::chrono::steady_clock::now() >= ends; }));
-                     return [weak, made, hours] {
-                       if (const auto self = weak.lock()) self->made(hours, std::move(*made));
-                     };
+                     return [this, made, hours] { this->made(hours, std::move(*made)); };
                    });
 }
 

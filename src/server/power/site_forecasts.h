@@ -11,7 +11,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +22,7 @@
 
 namespace perseus::power {
 
-class SiteForecasts : public std::enable_shared_from_this<SiteForecasts> {
+class SiteForecasts {
  public:
   static constexpr double kAge_s = 10, kLongest_s = 10, kPatience_s = 30;
 

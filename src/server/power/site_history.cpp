@@ -84,9 +84,7 @@ void SiteHistory::write() {
     return;
   }
   writing_ = true;
-  store_.write_site_history(rows, [weak = weak_from_this(), rows](const Result<Ok>& done) {
-    if (const auto self = weak.lock()) self->written(rows, done);
-  });
+  store_.write_site_history(rows, [this, rows](const Result<Ok>& done) { written(rows, done); });
 }
 
 void SiteHistory::written(const std::vector<store::SiteRow>& rows, const Result<Ok>& done) {
@@ -130,9 +128,9 @@ std::vector<store::SiteRow> SiteHistory::with_own(std::vector<store::SiteRow> ro
 void SiteHistory::proof(const SiteProofQuery& query, work::Done<SiteProof> done) {
   store_.read<std::vector<store::SiteRow>>(
       [query](store::Store& store) { return store.site_history(query.from_s, query.until_s + query.step_s); },
-      [weak = weak_from_this(), query, done = std::move(done)](Result<std::vector<store::SiteRow>> rows) {
+      [this, query, done = std::move(done)](Result<std::vector<store::SiteRow>> rows) {
         if (!rows) return done(rows.error());
-        if (const auto self = weak.lock()) done(site_proof(query, self->with_own(*std::move(rows), query)));
+        done(site_proof(query, with_own(*std::move(rows), query)));
       });
 }
 

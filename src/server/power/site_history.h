@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,7 +26,7 @@
 
 namespace perseus::power {
 
-class SiteHistory : public std::enable_shared_from_this<SiteHistory> {
+class SiteHistory {
  public:
   static constexpr double kReading_s = 5;
   /// Minutes of domains in memory: of 20 domains, those of 16 hours.

@@ -151,12 +151,10 @@ void SiteMeters::take(const jobs::SiteDocument& document, std::span<const Watts>
     if (list.size() > kKept) list.erase(list.begin());
   }
   store::Blob blob{kReadingsKey, readings_text(next)};
-  store_.put_blob(std::move(blob),
-                  [weak = weak_from_this(), next = std::move(next), done = std::move(done)](const Result<Ok>& put) {
-                    const auto self = weak.lock();
-                    if (self && put) self->readings_ = next;
-                    done(put);
-                  });
+  store_.put_blob(std::move(blob), [this, next = std::move(next), done = std::move(done)](const Result<Ok>& put) {
+    if (put) readings_ = next;
+    done(put);
+  });
 }
 
 void SiteMeters::store_refused(work::Done<Ok> done) {

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,7 +26,7 @@
 
 namespace perseus::power {
 
-class SiteMeters : public std::enable_shared_from_this<SiteMeters> {
+class SiteMeters {
  public:
   static constexpr double kFresh_s = 300, kAhead_s = 5;
   static constexpr std::size_t kKept = 3;

@@ -20,13 +20,13 @@ SitePower::SitePower(const plans::PlanningOptions& options, work::StoreAccess& s
     : jobs_(jobs),
       clock_(clock),
       executor_(executor),
-      documents_(std::make_shared<SiteDocuments>(store)),
-      meters_(std::make_shared<SiteMeters>(store, clock)),
-      reservations_(std::make_shared<Reservations>(options, store)),
+      documents_(store),
+      meters_(store, clock),
+      reservations_(options, store),
       powered_jobs_(options, jobs),
       opened_s_(clock.now_s()) {
-  documents_->applied = [this] { document_applied(); };
-  documents_->removed = [this] { release_all(); };
+  documents_.applied = [this] { document_applied(); };
+  documents_.removed = [this] { release_all(); };
 }
 
 void SitePower::document_applied() {
@@ -80,7 +80,7 @@ void SitePower::correct_by_meters(double now_s) {
   }
   for (std::size_t d = 0; d < domains.size(); ++d) {
     if (!view.domains[d].metered) continue;
-    meters_->correct(domains[d].name, view.domains[d].metered_planned, settled_s[d], now_s);
+    meters_.correct(domains[d].name, view.domains[d].metered_planned, settled_s[d], now_s);
   }
 }
 
@@ -88,7 +88,7 @@ void SitePower::correct_by_meters(double now_s) {
 
 std::optional<FoundJobs> SitePower::find_jobs(double now_s, const std::vector<jobs::Reservation>& reservations) {
   FoundJobs found =
-      powered_jobs_.find(*current(), now_s, now_s + kPlanned_s, meters_->factors(*current(), now_s), reservations);
+      powered_jobs_.find(*current(), now_s, now_s + kPlanned_s, meters_.factors(*current(), now_s), reservations);
   // A restarted server reads its jobs first. One that cannot be read stops no fall of others for long.
   if (found.reading && now_s < opened_s_ + kReading_s) return std::nullopt;
   return found;
@@ -96,25 +96,25 @@ std::optional<FoundJobs> SitePower::find_jobs(double now_s, const std::vector<jo
 
 void SitePower::allocate(double now_s) {
   if (dividing_) return;
-  auto found = find_jobs(now_s, reservations_->at(now_s));
+  auto found = find_jobs(now_s, reservations_.at(now_s));
   if (!found) return;
-  reservations_->end_over(found->used, found->moved, now_s);
+  reservations_.end_over(found->used, found->moved, now_s);
   dividing_ = true;
   const std::uint64_t run = ++runs_;
   std::vector<LaterLimits> falls;
   const bool looks_ahead = now_s >= next_ahead_s_;
   if (looks_ahead) {
     next_ahead_s_ = now_s + kAhead_s;
-    falls = falls_ahead(*current(), now_s + kPlanned_s, found->accelerators, meters_->factors(*current(), now_s));
+    falls = falls_ahead(*current(), now_s + kPlanned_s, found->accelerators, meters_.factors(*current(), now_s));
   }
   work::run_off_thread(
-      executor_, weak_from_this(),
+      executor_,
       [site = std::move(found->site), falls = std::move(falls), looks_ahead] {
         Divided divided{site, shares_of(site), falls, std::nullopt};
         if (looks_ahead) divided.ahead = budgets_ahead(site, falls);
         return divided;
       },
-      [run](SitePower& self, Divided result) { self.divided(run, std::move(result)); });
+      [this, run](Divided result) { divided(run, std::move(result)); });
 }
 
 void SitePower::divided(std::uint64_t run, Divided result) {
@@ -123,7 +123,7 @@ void SitePower::divided(std::uint64_t run, Divided result) {
   const double now_s = clock_.now_s();
   if (current() == nullptr) return;
   // What counts may have changed meanwhile.
-  auto now = find_jobs(now_s, reservations_->at(now_s));
+  auto now = find_jobs(now_s, reservations_.at(now_s));
   if (!now) return;
   const std::vector<PoweredJob>& jobs = now->site.jobs;
   std::map<std::string, Watts> wanted;
@@ -152,9 +152,9 @@ void SitePower::divided(std::uint64_t run, Divided result) {
   const std::vector<Watts> next = next_grants(now->site, powers);
   last_ = std::move(result.shares);
   const double planned_s = now_s + kPlanned_s;
-  falls_on_ = falls_on(
-      falls_, planned_s,
-      limits_between(*current(), planned_s, planned_s, now->accelerators, meters_->factors(*current(), now_s)));
+  falls_on_ =
+      falls_on(falls_, planned_s,
+               limits_between(*current(), planned_s, planned_s, now->accelerators, meters_.factors(*current(), now_s)));
   for (std::size_t j = 0; j < next.size(); ++j) {
     if (!jobs[j].choices) continue;
     // Falls that were none below the former grant, or were looked for without this job.
@@ -230,7 +230,7 @@ Result<SitePowerView> SitePower::view() {
 
 SitePowerView SitePower::view_now() {
   const double now_s = clock_.now_s();
-  return site_power_view(*current(), powered_jobs_, jobs_, *meters_, reservations_->at(now_s), now_s, last_);
+  return site_power_view(*current(), powered_jobs_, jobs_, meters_, reservations_.at(now_s), now_s, last_);
 }
 
 std::optional<SitePowerView> SitePower::allocated_now() {
@@ -258,7 +258,7 @@ std::optional<jobs::JobView::SitePart> SitePower::job_now(const std::string& job
 }
 
 std::optional<PoweredSite> SitePower::jobs_now() {
-  auto found = jobs_with(reservations_->at(clock_.now_s()));
+  auto found = jobs_with(reservations_.at(clock_.now_s()));
   return found ? std::optional(std::move(found->site)) : std::nullopt;
 }
 

@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,7 +33,7 @@
 
 namespace perseus::power {
 
-class SitePower : public std::enable_shared_from_this<SitePower> {
+class SitePower {
  public:
   static constexpr double kTick_s = 1, kReading_s = 10, kAhead_s = 30, kCorrection_s = 60, kSettled_s = 30;
   /// Plans keep the limits of so much time; what falls later is sent ahead. A tick more than the time to the next plan.
@@ -44,9 +43,9 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
             work::Executor& executor);
 
   /// Its limits apply as soon as they are stored.
-  SiteDocuments& documents() { return *documents_; }
-  SiteMeters& meters() { return *meters_; }
-  Reservations& reservations() { return *reservations_; }
+  SiteDocuments& documents() { return documents_; }
+  SiteMeters& meters() { return meters_; }
+  Reservations& reservations() { return reservations_; }
   Result<SitePowerView> view();
   /// What the allocation has led to; nothing before the first division.
   std::optional<SitePowerView> allocated_now();
@@ -64,7 +63,7 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   std::function<void()> earlier_wake;
 
  private:
-  [[nodiscard]] const jobs::SiteDocument* current() const { return documents_->current(); }
+  [[nodiscard]] const jobs::SiteDocument* current() const { return documents_.current(); }
   /// There must be a document.
   SitePowerView view_now();
   void changed();
@@ -87,9 +86,9 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   live::JobCache& jobs_;
   const Clock& clock_;
   work::Executor& executor_;
-  std::shared_ptr<SiteDocuments> documents_;
-  std::shared_ptr<SiteMeters> meters_;
-  std::shared_ptr<Reservations> reservations_;
+  SiteDocuments documents_;
+  SiteMeters meters_;
+  Reservations reservations_;
   PoweredJobs powered_jobs_;
   double opened_s_;
   double next_s_ = 0;

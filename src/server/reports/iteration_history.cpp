@@ -113,9 +113,7 @@ void IterationHistory::write() {
     return;
   }
   writing_ = true;
-  store_.write_history(rows, [weak = weak_from_this(), rows](const Result<Ok>& done) {
-    if (const auto self = weak.lock()) self->written(rows, done);
-  });
+  store_.write_history(rows, [this, rows](const Result<Ok>& done) { written(rows, done); });
 }
 
 void IterationHistory::written(const std::vector<store::HistoryRow>& rows, const Result<Ok>& done) {
@@ -176,8 +174,8 @@ void IterationHistory::history_of_all(const savings::HistoryQuery& query,
   while (!views_.empty() && now_s - views_.front().at_s >= kAllJobsAge_s) views_.pop_front();
   const auto known = std::ranges::find(views_, query, &Kept::query);
   if (known != views_.end()) return done(known->view);
-  read(query, [this, weak = weak_from_this(), query, done, now_s](const Result<savings::HistoryView>& view) {
-    if (view && !weak.expired()) {
+  read(query, [this, query, done, now_s](const Result<savings::HistoryView>& view) {
+    if (view) {
       if (views_.size() == kMostViews) views_.pop_front();
       views_.push_back({query, now_s, *view});
     }
@@ -188,9 +186,9 @@ void IterationHistory::history_of_all(const savings::HistoryQuery& query,
 void IterationHistory::read(const savings::HistoryQuery& query, work::Done<savings::HistoryView> done) {
   store_.read<std::vector<store::HistoryRow>>(
       [query](store::Store& store) { return store.history(query.job, query.from_s, query.to_s + query.step_s); },
-      [weak = weak_from_this(), query, done = std::move(done)](Result<std::vector<store::HistoryRow>> rows) {
+      [this, query, done = std::move(done)](Result<std::vector<store::HistoryRow>> rows) {
         if (!rows) return done(rows.error());
-        if (const auto self = weak.lock()) done(savings::history_view(query, self->with_own(*std::move(rows), query)));
+        done(savings::history_view(query, with_own(*std::move(rows), query)));
       });
 }
 

@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -31,7 +30,7 @@
 
 namespace perseus::reports {
 
-class IterationHistory : public std::enable_shared_from_this<IterationHistory> {
+class IterationHistory {
  public:
   /// `source`: unique per server and start.
   IterationHistory(work::StoreAccess& store, const Clock& clock, live::JobAccess& access, std::string source)

@@ -115,10 +115,8 @@ void StragglerNotices::one_after_the_other(const std::shared_ptr<const Ids>& ids
   for (std::size_t i = first; i < end; ++i) in_one((*ids)[i]);
   if (end == ids->size()) return;
   work::run_off_thread(
-      executor_, weak_from_this(), [] { return Ok{}; },
-      [ids, end, in_one = std::move(in_one)](StragglerNotices& self, const Ok&) {
-        self.one_after_the_other(ids, end, in_one);
-      });
+      executor_, [] { return Ok{}; },
+      [this, ids, end, in_one = std::move(in_one)](const Ok&) { one_after_the_other(ids, end, in_one); });
 }
 
 void StragglerNotices::withdraw(jobs::WithdrawStraggler request, work::Done<Ok> done) {

@@ -18,7 +18,7 @@
 
 namespace perseus::reports {
 
-class StragglerNotices : public std::enable_shared_from_this<StragglerNotices> {
+class StragglerNotices {
  public:
   StragglerNotices(live::JobCache& jobs, live::JobAccess& access, work::Executor& executor)
       : jobs_(jobs), access_(access), executor_(executor) {}

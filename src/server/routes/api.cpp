@@ -100,7 +100,7 @@ Api::Api(service::Service& service, access::Tokens& tokens, const Clock& clock, 
       held_(options_.held),
       pages_(jobs::random_hex_id().substr(0, 8)),
       site_changes_(jobs::random_hex_id().substr(0, 8)),
-      large_bodies_(std::make_shared<LargeBodies>(options_.read_large)) {
+      large_bodies_(options_.read_large) {
   if (!options_.chance) {
     options_.chance = [draw = std::mt19937_64(std::random_device()())]() mutable {
       return std::uniform_real_distribution<double>(0, 1)(draw);

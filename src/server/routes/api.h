@@ -304,9 +304,8 @@ class Api {
   } last_sent_;
   WrongTokens wrong_tokens_;
   double next_expiry_s_ = 0;  ///< next check for expired tokens
-  std::shared_ptr<LargeBodies> large_bodies_;
+  LargeBodies large_bodies_;
   bool draining_ = false;
-  const std::shared_ptr<Api> alive_{this, [](Api*) {}};  ///< for work on other threads
 };
 
 template <class T>

@@ -115,15 +115,13 @@ void Api::take_body(Call call, void (Api::*handler)(Call, T)) {
   }
   // The call moves along: what it holds must not end on the other thread.
   auto asked = std::make_shared<Call>(std::move(call));
-  auto work = [weak = std::weak_ptr(alive_), handler, asked]() mutable -> std::function<void()> {
+  auto work = [this, handler, asked]() mutable -> std::function<void()> {
     const auto body = std::make_shared<Result<T>>(parse_body<T>(asked->request.body));
-    return [weak, handler, body, asked = std::move(asked)] {
-      const auto self = weak.lock();
-      if (!self) return;
-      *body ? ((*self).*handler)(std::move(*asked), std::move(**body)) : asked->fail(body->error());
+    return [this, handler, body, asked = std::move(asked)] {
+      *body ? (this->*handler)(std::move(*asked), std::move(**body)) : asked->fail(body->error());
     };
   };
-  if (!large_bodies_->add(asked->identity.token, size, std::move(work))) {
+  if (!large_bodies_.add(asked->identity.token, size, std::move(work))) {
     asked->fail({ErrorCode::unavailable, "too many large requests at once: try again"});
   }
 }

@@ -34,11 +34,9 @@ void Api::wait_for_plan(const Call& call, jobs::WaitForPlan request,
     answer ? held->reply.answer(held->format(*answer)) : held->reply.fail(answer.error());
   });
   if (held->wait == 0) return;
-  call.responder.on_closed([this, weak = std::weak_ptr(held)](bool by_client) {
-    const auto left = weak.lock();
-    if (!left) return;
-    held_.remove(left->id);
-    by_client ? service_.wait_closed(left->wait) : void(service_.cancel_wait(left->wait));
+  call.responder.on_closed([this, id = held->id, wait = held->wait](bool by_client) {
+    held_.remove(id);
+    by_client ? service_.wait_closed(wait) : void(service_.cancel_wait(wait));
   });
 }
 

@@ -23,9 +23,9 @@ bool LargeBodies::add(const std::string& token, std::size_t bytes, Work work) {
 
 void LargeBodies::start(const std::string& token, Work work) {
   // What the work holds must not end on the other thread.
-  read_([weak = weak_from_this(), token, work = std::move(work)]() mutable -> std::function<void()> {
-    return [weak, token, then = std::exchange(work, nullptr)()] {
-      if (const auto self = weak.lock()) self->ended(token);
+  read_([this, token, work = std::move(work)]() mutable -> std::function<void()> {
+    return [this, token, then = std::exchange(work, nullptr)()] {
+      ended(token);
       if (then) then();
     };
   });

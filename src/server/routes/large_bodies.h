@@ -21,10 +21,11 @@
 
 namespace perseus::routes {
 
-class LargeBodies : public std::enable_shared_from_this<LargeBodies> {
+class LargeBodies {
  public:
   using Work = work::Executor::Work;
-  /// `read` runs the work on another thread, and the function that it returns on the io thread.
+  /// `read` runs the work on another thread, and the function that it returns on the io thread, while
+  /// this object exists.
   explicit LargeBodies(std::function<void(Work)> read) : read_(std::move(read)) {}
 
   bool add(const std::string& token, std::size_t bytes, Work work);

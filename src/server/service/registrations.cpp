@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "server/jobs/identity.h"
@@ -55,11 +56,9 @@ void Registrations::register_job(jobs::RegisterJob request, work::Done<jobs::Reg
     std::string prefix = request.id_prefix.empty() ? "j_" : request.id_prefix + "+";
     return make_job(prefix + options_.random_id(), std::move(request), std::move(done));
   }
-  registered_before(request, [weak = weak_from_this(), request, done](const Result<jobs::RegisterJobAnswer>& before) {
-    const auto self = weak.lock();
-    if (!self) return;
+  registered_before(request, [this, request, done](const Result<jobs::RegisterJobAnswer>& before) {
     if (before || before.error().code != ErrorCode::not_found) return done(before);
-    self->make_job(id_of_key(request), request, done);
+    make_job(id_of_key(request), request, done);
   });
 }
 
@@ -74,11 +73,10 @@ void Registrations::make_job(const std::string& id, jobs::RegisterJob request,
   if (!registered) return done(registered.error());
   if (Status prefix = live::check_text("id_prefix", request.id_prefix, 200); !prefix) return done(prefix.error());
   if (!request.idempotency_key.empty()) registered->facts.emplace(live::kRequestFact, request.fingerprint);
-  const auto create = [registered = *registered, request, id, done](Registrations& self,
-                                                                    Result<live::Decision> profiles) {
+  const auto create = [this, registered = *registered, request, id, done](Result<live::Decision> profiles) {
     if (!profiles) return done(profiles.error());
     profiles->events.insert(profiles->events.begin(), registered);
-    self.create_job(id, request, *std::move(profiles), done);
+    create_job(id, request, *std::move(profiles), done);
   };
   const auto read = [request, latency_s = options_.switch_latency_s,
                      most_computations = options_.max_computations](store::Store& from) -> Result<plans::JobProfiles> {
@@ -88,14 +86,12 @@ void Registrations::make_job(const std::string& id, jobs::RegisterJob request,
     return plans::JobProfiles::read(from, request, latency_s);
   };
   store_.read<plans::JobProfiles>(
-      read, [weak = weak_from_this(), create, done,
+      read, [this, create, done,
              limits = plans::input_limits(options_, request.degrees.pp)](Result<plans::JobProfiles> found) {
-        const auto self = weak.lock();
-        if (!self) return;
         if (!found) return done(found.error());
-        if (found->given.empty() && !found->learned) return create(*self, found->complete(limits));
+        if (found->given.empty() && !found->learned) return create(found->complete(limits));
         const auto complete = [profiles = *std::move(found), limits] { return profiles.complete(limits); };
-        work::run_off_thread(self->executor_, self->weak_from_this(), complete, create);
+        work::run_off_thread(executor_, complete, create);
       });
 }
 
@@ -123,15 +119,15 @@ work::Done<jobs::RegisterJobAnswer> Registrations::counted_as_owned(const jobs::
   const auto owner = request.facts.find(std::string(live::kOwnerFact));
   if (owner == request.facts.end()) return done;
   const std::int64_t ranks = request.degrees.world_size();
-  const auto count = [self = this, token = owner->second, ranks](int sign) {
-    views::JobList::Owned& owned = self->under_way_[token];
+  const auto count = [this, token = owner->second, ranks](int sign) {
+    views::JobList::Owned& owned = under_way_[token];
     owned.jobs += sign;
     owned.ranks += sign * ranks;
-    if (owned.jobs == 0) self->under_way_.erase(token);
+    if (owned.jobs == 0) under_way_.erase(token);
   };
   count(1);
-  return [weak = weak_from_this(), count, done = std::move(done)](const Result<jobs::RegisterJobAnswer>& registered) {
-    if (const auto self = weak.lock()) count(-1);
+  return [count, done = std::move(done)](const Result<jobs::RegisterJobAnswer>& registered) {
+    count(-1);
     done(registered);
   };
 }

@@ -9,7 +9,6 @@
 // Threads: io thread.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -23,7 +22,7 @@
 
 namespace perseus::service {
 
-class Registrations : public std::enable_shared_from_this<Registrations> {
+class Registrations {
  public:
   /// `opened_s`: when this server began to listen for ranks.
   Registrations(const ServiceOptions& options, double opened_s, live::JobCache& jobs, work::StoreAccess& store,

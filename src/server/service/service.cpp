@@ -28,50 +28,47 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
     : options(std::move(given)),
       clock(the_clock),
       opened_s(clock.now_s()),
-      store(std::make_shared<work::StoreAccess>(the_store, clock, executor, options.store_answers_s)),
-      characterizations(std::make_shared<plans::Characterizations>(options, *store, clock, executor)),
+      gate(executor),
+      store(the_store, clock, gate, options.store_answers_s),
+      characterizations(options, store, clock, gate),
       follow_ups(options, opened_s),
-      jobs(std::make_shared<live::JobCache>(*store, clock, hooks())),
-      list(*jobs, clock),
-      access(*jobs, clock),
-      subscriptions(std::make_shared<views::Subscriptions>(*jobs, *store, clock)),
-      recent(std::make_shared<views::RecentEvents>(*jobs, *store, clock)),
-      limit_changes(std::make_shared<power::LimitChanges>(
-          *store, clock, [this](jobs::JobEvent event) { recent->add(std::move(event)); })),
-      profiles(std::make_shared<plans::StoredProfiles>(options, *store, executor, *characterizations)),
-      uploads(std::make_shared<plans::ProfileUploads>(options, *jobs, access, executor)),
-      latencies(std::make_shared<plans::LatencyReplans>(options, *jobs, *store, clock, executor)),
-      shapes(std::make_shared<plans::ShapeInputs>(options, *jobs, *store, clock, executor)),
-      rank_plans(std::make_shared<plans::RankPlans>(*jobs, *store, clock, *latencies)),
-      waiting(options, *jobs, clock, access, *rank_plans),
-      frontiers(std::make_shared<plans::JobFrontiers>(*jobs, clock, *characterizations)),
-      windows(std::make_shared<plans::ProfilingWindows>(options, *jobs, *store, clock, executor, *characterizations,
-                                                        *profiles)),
-      stragglers(std::make_shared<reports::StragglerNotices>(*jobs, access, executor)),
-      history(std::make_shared<reports::IterationHistory>(*store, clock, access, jobs::random_hex_id().substr(0, 16))),
-      reports(*jobs, clock, access, *windows, *stragglers, *history),
-      registrations(
-          std::make_shared<Registrations>(options, opened_s, *jobs, *store, clock, executor, access, waiting)),
-      operations(*jobs, clock, access, *profiles),
-      reads(clock, access, *frontiers, *characterizations, *rank_plans),
-      reactions(*jobs, clock, {*subscriptions, waiting, *frontiers, *windows, *latencies, *shapes, list}),
-      held_plans(*jobs, clock),
-      site(std::make_shared<power::SitePower>(options, *store, *jobs, clock, executor)),
-      site_history(std::make_shared<power::SiteHistory>(*store, clock, jobs::random_hex_id().substr(0, 16))),
-      forecasts(std::make_shared<power::SiteForecasts>(*site, *jobs, clock, executor)),
-      admissions(std::make_shared<power::SiteAdmissions>(options, *site, *jobs, *store, clock, executor)),
-      watch(*jobs, clock, options.alert_after_s),
-      sent_alerts(std::make_shared<alerts::SentAlerts>(*store, clock)),
-      workers(executor) {}
+      jobs(store, clock, hooks()),
+      list(jobs, clock),
+      access(jobs, clock),
+      subscriptions(jobs, store, clock),
+      recent(jobs, store, clock),
+      limit_changes(store, clock, [this](jobs::JobEvent event) { recent.add(std::move(event)); }),
+      profiles(options, store, gate, characterizations),
+      uploads(options, jobs, access, gate),
+      latencies(options, jobs, store, clock, gate),
+      shapes(options, jobs, store, clock, gate),
+      rank_plans(jobs, store, clock, latencies),
+      waiting(options, jobs, clock, access, rank_plans),
+      frontiers(jobs, clock, characterizations),
+      windows(options, jobs, store, clock, gate, characterizations, profiles),
+      stragglers(jobs, access, gate),
+      history(store, clock, access, jobs::random_hex_id().substr(0, 16)),
+      reports(jobs, clock, access, windows, stragglers, history),
+      registrations(options, opened_s, jobs, store, clock, gate, access, waiting),
+      operations(jobs, clock, access, profiles),
+      reads(clock, access, frontiers, characterizations, rank_plans),
+      reactions(jobs, clock, {subscriptions, waiting, frontiers, windows, latencies, shapes, list}),
+      held_plans(jobs, clock),
+      site(options, store, jobs, clock, gate),
+      site_history(store, clock, jobs::random_hex_id().substr(0, 16)),
+      forecasts(site, jobs, clock, gate),
+      admissions(options, site, jobs, store, clock, gate),
+      watch(jobs, clock, options.alert_after_s),
+      sent_alerts(store, clock) {}
 
 live::JobHooks Service::Parts::hooks() {
   live::JobHooks hooks;
   hooks.next_follow_up = [this](live::LiveJob& live, double now_s) { return follow_ups.next(live, now_s); };
   hooks.next_wake = [this](const live::LiveJob& live, double now_s) { return follow_ups.next_wake(live, now_s); };
   hooks.committed = [this](live::LiveJob& live, const auto& events) {
-    recent->take(live.job.id, events);
+    recent.take(live.job.id, events);
     reactions.committed(live, events);
-    site->noticed(live);
+    site.noticed(live);
   };
   hooks.written = [this](const auto& events) { energy.take(events); };
   hooks.shown = [this](live::LiveJob& live) { waiting.answer(live); };
@@ -85,15 +82,15 @@ live::JobHooks Service::Parts::hooks() {
 }
 
 Status Service::Parts::read(store::Store& from) {
-  if (Status opened = jobs->open(from); !opened) return opened;
-  if (Status read = site->documents().open(from); !read) return read;
-  if (Status read = limit_changes->open(from); !read) return read;
-  if (Status read = site->meters().open(from); !read) return read;
-  if (Status read = site->reservations().open(from); !read) return read;
-  upkeep = std::make_shared<work::Upkeep>(
-      keep_of(options), *store, clock,
-      [this](const std::string& id, std::function<void(const Status&)> done) { jobs->remove(id, std::move(done)); });
-  stored_bytes = std::make_shared<work::StoredBytes>(*store, work::StoredBytes::count(from), clock.now_s());
+  if (Status opened = jobs.open(from); !opened) return opened;
+  if (Status read = site.documents().open(from); !read) return read;
+  if (Status read = limit_changes.open(from); !read) return read;
+  if (Status read = site.meters().open(from); !read) return read;
+  if (Status read = site.reservations().open(from); !read) return read;
+  upkeep.emplace(
+      keep_of(options), store, clock,
+      [this](const std::string& id, std::function<void(const Status&)> done) { jobs.remove(id, std::move(done)); });
+  stored_bytes.emplace(store, work::StoredBytes::count(from), clock.now_s());
   return Ok{};
 }
 
@@ -101,46 +98,46 @@ void Service::Parts::connect() {
   const auto earlier = [this] {
     if (earlier_wake) earlier_wake();
   };
-  jobs->on_earlier_wake(earlier);
-  site->documents().changed = [this](const auto* before, const auto* after, const std::string& by) {
-    limit_changes->note(before, after, by);
+  jobs.on_earlier_wake(earlier);
+  site.documents().changed = [this](const auto* before, const auto* after, const std::string& by) {
+    limit_changes.note(before, after, by);
   };
   reactions.log = options.log;
   watch.alerts().changed = [this](const jobs::Alert& alert) {
     if (options.log) options.log(line_of(alert));
-    sent_alerts->changed(alert);
+    sent_alerts.changed(alert);
   };
-  sent_alerts->send = [this](const jobs::Alert& alert) {
+  sent_alerts.send = [this](const jobs::Alert& alert) {
     alert.resolved_s ? webhook->send(alerts::format_alert_message(alert), alert)
                      : webhook->send(alerts::format_alert_message(alert));
   };
   use(options.alert_receiver);
-  store->earlier_wake = upkeep->earlier_wake = history->earlier_wake = earlier;
-  watch.site = site_history->reading = [this] { return site->allocated_now(); };
-  subscriptions->earlier_wake = waiting.earlier_wake = held_plans.earlier_wake = site->earlier_wake = earlier;
-  forecasts->earlier_wake = earlier;
+  store.earlier_wake = upkeep->earlier_wake = history.earlier_wake = earlier;
+  watch.site = site_history.reading = [this] { return site.allocated_now(); };
+  subscriptions.earlier_wake = waiting.earlier_wake = held_plans.earlier_wake = site.earlier_wake = earlier;
+  forecasts.earlier_wake = earlier;
   waiting.has_version = [this](live::LiveJob& live, int rank, std::int64_t version) {
     held_plans.note(live, rank, version);
   };
-  latencies->first_plan_ready = rank_plans->changed =
-      frontiers->arrived = [this](live::LiveJob& live) { waiting.answer(live); };
-  jobs->index().on_erased = [this](const store::JobIndexRow& gone) {
-    recent->job_removed(gone);
-    subscriptions->job_removed(gone);
+  latencies.first_plan_ready = rank_plans.changed =
+      frontiers.arrived = [this](live::LiveJob& live) { waiting.answer(live); };
+  jobs.index().on_erased = [this](const store::JobIndexRow& gone) {
+    recent.job_removed(gone);
+    subscriptions.job_removed(gone);
   };
 }
 
 void Service::Parts::use(const alerts::AlertReceiver& receiver) {
   options.alert_receiver = receiver;
   webhook->set_receiver(receiver);
-  sent_alerts->enable(!receiver.url.empty());
+  sent_alerts.enable(!receiver.url.empty());
 }
 
 Service::Service(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Service::~Service() {
   parts_->reports.stop();
-  parts_->windows->stop();
+  parts_->windows.stop();
   parts_->waiting.stop();
 }
 
@@ -156,34 +153,34 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, store::St
 // ---- Requests
 
 void Service::put_profile(jobs::NamedProfile profile, work::Done<jobs::StoredProfile> done) {
-  parts_->profiles->put(profile, std::move(done));
+  parts_->profiles.put(profile, std::move(done));
 }
 void Service::profile(const std::string& name, work::Done<jobs::NamedProfile> done) {
-  parts_->profiles->get(name, std::move(done));
+  parts_->profiles.get(name, std::move(done));
 }
-void Service::profiles(work::Done<std::vector<std::string>> done) { parts_->profiles->names(std::move(done)); }
+void Service::profiles(work::Done<std::vector<std::string>> done) { parts_->profiles.names(std::move(done)); }
 void Service::remove_profile(const std::string& name, work::Done<Ok> done) {
-  parts_->profiles->remove(name, std::move(done));
+  parts_->profiles.remove(name, std::move(done));
 }
 void Service::learned_profiles(work::Done<std::vector<jobs::LearnedProfile>> done) {
-  parts_->profiles->learned(std::move(done));
+  parts_->profiles.learned(std::move(done));
 }
 void Service::forget_learned(const std::string& id, work::Done<Ok> done) {
-  parts_->profiles->forget_learned(id, std::move(done));
+  parts_->profiles.forget_learned(id, std::move(done));
 }
 
 void Service::register_job(jobs::RegisterJob request, work::Done<jobs::RegisterJobAnswer> done) {
-  parts_->registrations->register_job(std::move(request), std::move(done));
+  parts_->registrations.register_job(std::move(request), std::move(done));
 }
 void Service::registered_before(const jobs::RegisterJob& request, work::Done<jobs::RegisterJobAnswer> done) {
-  parts_->registrations->registered_before(request, std::move(done));
+  parts_->registrations.registered_before(request, std::move(done));
 }
 void Service::register_rank(jobs::RegisterRank request, work::Done<jobs::RegisterRankAnswer> done) {
-  parts_->registrations->register_rank(std::move(request), std::move(done));
+  parts_->registrations.register_rank(std::move(request), std::move(done));
 }
 void Service::upload_profile(const std::string& job, jobs::NamedProfile profile, std::vector<int> pipelines,
                              work::Done<Ok> done, std::string by) {
-  parts_->uploads->upload(job, std::move(profile), std::move(pipelines), std::move(by), std::move(done));
+  parts_->uploads.upload(job, std::move(profile), std::move(pipelines), std::move(by), std::move(done));
 }
 void Service::report_iterations(jobs::ReportIterations request, work::Done<jobs::ReportedIterations> done) {
   parts_->reports.report(std::move(request), std::move(done));
@@ -199,9 +196,9 @@ void Service::finish_job(const std::string& job, work::Done<Ok> done, const std:
   parts_->operations.finish(job, by, std::move(done));
 }
 void Service::remove_job(const std::string& job, work::Done<Ok> done, const std::string& by) {
-  parts_->recent->expect_removal(job, by);
-  parts_->operations.remove(job, [recent = parts_->recent, job, done = std::move(done)](const Result<Ok>& removed) {
-    recent->forget_removal(job);
+  parts_->recent.expect_removal(job, by);
+  parts_->operations.remove(job, [this, job, done = std::move(done)](const Result<Ok>& removed) {
+    parts_->recent.forget_removal(job);
     done(removed);
   });
 }
@@ -212,14 +209,14 @@ jobs::WaitId Service::wait_for_plan(jobs::WaitForPlan request, work::Done<jobs::
 bool Service::cancel_wait(jobs::WaitId wait) { return parts_->waiting.cancel(wait); }
 void Service::wait_closed(jobs::WaitId wait) { parts_->waiting.closed(wait); }
 void Service::rank_ended(const std::string& job, int rank, std::int64_t epoch) {
-  live::LiveJob* const live = parts_->jobs->in_memory(job);
+  live::LiveJob* const live = parts_->jobs.in_memory(job);
   if (live != nullptr && live->has_rank(rank)) parts_->waiting.ended(*live, rank, epoch);
 }
 void Service::set_straggler(jobs::SetStraggler request, work::Done<jobs::StragglerSet> done) {
-  parts_->stragglers->set(std::move(request), std::move(done));
+  parts_->stragglers.set(std::move(request), std::move(done));
 }
 void Service::withdraw_straggler(jobs::WithdrawStraggler request, work::Done<Ok> done) {
-  parts_->stragglers->withdraw(std::move(request), std::move(done));
+  parts_->stragglers.withdraw(std::move(request), std::move(done));
 }
 void Service::set_policy(jobs::SetPolicy request, work::Done<jobs::PolicyChanged> done) {
   parts_->operations.set_policy(std::move(request), std::move(done));
@@ -228,7 +225,7 @@ void Service::clear_policy(jobs::ClearPolicy request, work::Done<Ok> done) {
   parts_->operations.clear_policy(std::move(request), std::move(done));
 }
 void Service::set_tier(jobs::SetTier request, work::Done<Ok> done) {
-  if (const jobs::SiteDocument* const site = parts_->site->documents().current()) {
+  if (const jobs::SiteDocument* const site = parts_->site.documents().current()) {
     if (Status known = jobs::check_domain(*site, request.tier.domain); !known) return done(known.error());
   }
   parts_->operations.set_tier(std::move(request), std::move(done));
@@ -242,7 +239,7 @@ std::optional<std::string> Service::owner_of(const std::string& job) { return pa
 
 views::JobList::Owned Service::owned_by(const std::string& token) {
   views::JobList::Owned owned = parts_->list.list().owned_by(token);
-  const views::JobList::Owned under_way = parts_->registrations->under_way(token);
+  const views::JobList::Owned under_way = parts_->registrations.under_way(token);
   owned.jobs += under_way.jobs;
   owned.ranks += under_way.ranks;
   return owned;
@@ -253,8 +250,8 @@ void Service::keep_job_changes(bool keep) { parts_->list.keep_changes(keep); }
 std::vector<views::JobList::Change> Service::take_job_changes() { return parts_->list.take_changes(); }
 void Service::on_list_changed(std::function<void()> changed) { parts_->list.on_changed = std::move(changed); }
 void Service::job(const std::string& job, work::Done<jobs::JobView> done) {
-  parts_->reads.job(job, [site = parts_->site, done = std::move(done)](Result<jobs::JobView> view) {
-    if (view) view->site = site->job_now(view->header.job);
+  parts_->reads.job(job, [this, done = std::move(done)](Result<jobs::JobView> view) {
+    if (view) view->site = parts_->site.job_now(view->header.job);
     done(std::move(view));
   });
 }
@@ -273,67 +270,68 @@ void Service::hosts(jobs::HostQuery of, work::Done<jobs::HostPage> to) {
 }
 
 void Service::history(const savings::HistoryQuery& query, work::Done<savings::HistoryView> done) {
-  parts_->history->history(query, std::move(done));
+  parts_->history.history(query, std::move(done));
 }
 
 work::StoreHealth Service::store_health() {
-  parts_->store->probe();
-  return parts_->store->health();
+  parts_->store.probe();
+  return parts_->store.health();
 }
 
-bool Service::has_busy_thread() const { return parts_->store->is_busy() || parts_->webhook->is_running(); }
-std::shared_ptr<work::StoreAccess> Service::store_access() const { return parts_->store; }
+bool Service::has_busy_thread() const { return parts_->store.is_busy() || parts_->webhook->is_running(); }
+work::StoreAccess& Service::store_access() { return parts_->store; }
+work::Executor& Service::executor() { return parts_->gate; }
 
 const alerts::Alerts& Service::alerts() const { return parts_->watch.alerts(); }
 
 void Service::subscribe(const std::string& job, std::int64_t after, std::function<void(const jobs::JobEvent&)> on,
                         work::Done<jobs::SubscriptionId> done) {
-  parts_->subscriptions->subscribe(job, after, std::move(on), std::move(done));
+  parts_->subscriptions.subscribe(job, after, std::move(on), std::move(done));
 }
 jobs::SubscriptionId Service::subscribe_all(std::function<void(const jobs::JobEvent&)> on) {
-  return parts_->subscriptions->subscribe_all(std::move(on));
+  return parts_->subscriptions.subscribe_all(std::move(on));
 }
-void Service::unsubscribe(jobs::SubscriptionId subscription) { parts_->subscriptions->unsubscribe(subscription); }
+void Service::unsubscribe(jobs::SubscriptionId subscription) { parts_->subscriptions.unsubscribe(subscription); }
 
 void Service::recent_events(views::RecentEvents::Query query, work::Done<views::RecentEvents::Page> done) {
-  parts_->recent->page(std::move(query), std::move(done));
+  parts_->recent.page(std::move(query), std::move(done));
 }
 
 void Service::set_site(jobs::SiteDocument document, std::optional<std::string> expected, work::Done<Ok> done,
                        const std::string& by) {
-  parts_->site->documents().set(std::move(document), std::move(expected), std::move(done), by);
+  parts_->site.documents().set(std::move(document), std::move(expected), std::move(done), by);
 }
 void Service::clear_site(work::Done<Ok> done, const std::string& by) {
-  parts_->site->documents().clear(std::move(done), by);
+  parts_->site.documents().clear(std::move(done), by);
 }
-Result<std::string> Service::site() const { return parts_->site->documents().text(); }
+Result<std::string> Service::site() const { return parts_->site.documents().text(); }
 void Service::take_meter_readings(std::vector<jobs::MeterReading> readings, work::Done<Ok> done) {
-  const jobs::SiteDocument* const site = parts_->site->documents().current();
+  const jobs::SiteDocument* const site = parts_->site.documents().current();
   if (site == nullptr) return done(power::no_site());
-  const auto view = parts_->site->view();
+  const auto view = parts_->site.view();
   std::vector<Watts> most;
   for (const power::SiteDomainView& domain : view->domains) {
     most.push_back(view->unread_jobs > 0 ? model::kNoLimit : domain.most_metered);
   }
-  parts_->site->meters().take(*site, most, std::move(readings), std::move(done));
+  parts_->site.meters().take(*site, most, std::move(readings), std::move(done));
 }
 void Service::admit(jobs::AdmissionRequest request, work::Done<power::Admission> done) {
-  parts_->admissions->admit(std::move(request), std::move(done));
+  parts_->admissions.admit(std::move(request), std::move(done));
 }
 void Service::release_admission(const std::string& job, work::Done<Ok> done, const std::string& by) {
-  parts_->admissions->release(job, by, std::move(done));
+  parts_->admissions.release(job, by, std::move(done));
 }
-Result<power::SitePowerView> Service::site_power() { return parts_->site->view(); }
-bool Service::has_site() const { return parts_->site->documents().current() != nullptr; }
+Result<power::SitePowerView> Service::site_power() { return parts_->site.view(); }
+bool Service::has_site() const { return parts_->site.documents().current() != nullptr; }
 bool Service::has_domain(std::string_view name) const {
-  const jobs::SiteDocument* const document = parts_->site->documents().current();
+  const jobs::SiteDocument* const document = parts_->site.documents().current();
   return document != nullptr && document->site.has(name);
 }
 void Service::site_proof(const power::SiteProofQuery& query, work::Done<power::SiteProof> done) {
-  parts_->site_history->proof(query, std::move(done));
+  parts_->site_history.proof(query, std::move(done));
 }
 void Service::site_forecast(double hours, work::Done<power::SiteForecast> done) {
-  parts_->forecasts->forecast(hours, std::move(done));
+  parts_->forecasts.forecast(hours, std::move(done));
 }
 
 // ---- Time
@@ -341,21 +339,21 @@ void Service::site_forecast(double hours, work::Done<power::SiteForecast> done) 
 void Service::tick() {
   const double now_s = parts_->clock.now_s();
   parts_->waiting.tick(now_s);
-  parts_->store->tick(now_s);
-  parts_->characterizations->tick(now_s);
-  parts_->subscriptions->tick(now_s);
-  for (const std::string& id : parts_->jobs->take_due(now_s)) parts_->reactions.wake(id);
-  parts_->jobs->forget_finished(static_cast<std::size_t>(parts_->options.finished_jobs_in_memory));
-  parts_->history->tick(now_s);
+  parts_->store.tick(now_s);
+  parts_->characterizations.tick(now_s);
+  parts_->subscriptions.tick(now_s);
+  for (const std::string& id : parts_->jobs.take_due(now_s)) parts_->reactions.wake(id);
+  parts_->jobs.forget_finished(static_cast<std::size_t>(parts_->options.finished_jobs_in_memory));
+  parts_->history.tick(now_s);
   parts_->upkeep->tick(now_s);
   parts_->stored_bytes->tick(now_s);
   parts_->watch.tick(now_s);
-  parts_->sent_alerts->tick(now_s);
+  parts_->sent_alerts.tick(now_s);
   parts_->held_plans.tick(now_s);
-  parts_->site->tick(now_s);
-  parts_->site_history->tick(now_s);
-  parts_->forecasts->tick(now_s);
-  for (const jobs::Alert& alert : parts_->webhook->take_delivered_ends()) parts_->sent_alerts->delivered(alert);
+  parts_->site.tick(now_s);
+  parts_->site_history.tick(now_s);
+  parts_->forecasts.tick(now_s);
+  for (const jobs::Alert& alert : parts_->webhook->take_delivered_ends()) parts_->sent_alerts.delivered(alert);
   for (const std::string& line : parts_->webhook->take_lines()) {
     if (parts_->options.log) parts_->options.log("webhook of alerts: " + line);
   }
@@ -363,10 +361,10 @@ void Service::tick() {
 
 std::optional<double> Service::next_wake() const {
   std::optional<double> next;
-  for (const auto& due : {parts_->jobs->next_wake(), parts_->store->next_wake(), parts_->characterizations->next_wake(),
-                          parts_->subscriptions->next_wake(), parts_->waiting.next_wake(), parts_->upkeep->next_wake(),
-                          parts_->history->next_wake(), parts_->watch.next_wake(), parts_->sent_alerts->next_wake(),
-                          parts_->held_plans.next_wake(), parts_->site->next_wake(), parts_->forecasts->next_wake()}) {
+  for (const auto& due : {parts_->jobs.next_wake(), parts_->store.next_wake(), parts_->characterizations.next_wake(),
+                          parts_->subscriptions.next_wake(), parts_->waiting.next_wake(), parts_->upkeep->next_wake(),
+                          parts_->history.next_wake(), parts_->watch.next_wake(), parts_->sent_alerts.next_wake(),
+                          parts_->held_plans.next_wake(), parts_->site.next_wake(), parts_->forecasts.next_wake()}) {
     if (due && (!next || *due < *next)) next = due;
   }
   return next;
@@ -390,19 +388,19 @@ void Service::set_limits(const ServiceOptions& options) {
   now.profiling_worst_slowdown_pct = options.profiling_worst_slowdown_pct;
   parts_->watch.set_after(options.alert_after_s);
   parts_->use(options.alert_receiver);
-  parts_->characterizations->set_limits(now);
+  parts_->characterizations.set_limits(now);
   parts_->upkeep->set_keep(keep_of(now));
   const double now_s = parts_->clock.now_s();
-  for (const auto& [id, live] : parts_->jobs->live()) parts_->jobs->set_wake(*live, now_s);
+  for (const auto& [id, live] : parts_->jobs.live()) parts_->jobs.set_wake(*live, now_s);
 }
 
 void Service::drain(double store_answers_s, work::Done<Ok> kept) {
-  parts_->store->set_limit(store_answers_s);
+  parts_->store.set_limit(store_answers_s);
   parts_->reports.stop();
-  parts_->windows->stop();
+  parts_->windows.stop();
   parts_->waiting.stop();
   std::vector<std::string> jobs;
-  for (const auto& [id, live] : parts_->jobs->live()) jobs.push_back(id);
+  for (const auto& [id, live] : parts_->jobs.live()) jobs.push_back(id);
   auto missing = std::make_shared<std::size_t>(jobs.size() + 4);
   auto failed = std::make_shared<std::optional<Error>>();
   const auto one_less = [missing, failed, kept = std::move(kept)](const Result<Ok>& done) {
@@ -411,13 +409,13 @@ void Service::drain(double store_answers_s, work::Done<Ok> kept) {
     *failed ? kept(**failed) : kept(Ok{});
   };
   for (const std::string& id : jobs) {
-    live::LiveJob* const live = parts_->jobs->in_memory(id);
+    live::LiveJob* const live = parts_->jobs.in_memory(id);
     live != nullptr ? parts_->reports.keep(*live, one_less) : one_less(Ok{});
   }
-  parts_->characterizations->stop();
-  parts_->history->keep(one_less);
-  parts_->site_history->keep(one_less);
-  alerts::finish_off_thread(parts_->webhook, parts_->workers, store_answers_s, one_less);
+  parts_->characterizations.stop();
+  parts_->history.keep(one_less);
+  parts_->site_history.keep(one_less);
+  alerts::finish_off_thread(parts_->webhook, parts_->gate, store_answers_s, one_less);
   one_less(Ok{});
 }
 

@@ -214,7 +214,9 @@ class Service {
   /// of alerts, cannot be ended.
   [[nodiscard]] bool has_busy_thread() const;
   /// The service's access to the store, for other work of the io thread.
-  [[nodiscard]] std::shared_ptr<work::StoreAccess> store_access() const;
+  [[nodiscard]] work::StoreAccess& store_access();
+  /// What it runs comes back while the service exists.
+  [[nodiscard]] work::Executor& executor();
 
  private:
   struct Parts;

@@ -6,11 +6,11 @@ namespace perseus::service {
 
 ServiceCounts Service::counts() const {
   const auto size = [](std::size_t number) { return static_cast<std::int64_t>(number); };
-  const plans::Characterizations& planning = *parts_->characterizations;
+  const plans::Characterizations& planning = parts_->characterizations;
   ServiceCounts counts;
-  counts.jobs_in_memory = size(parts_->jobs->live().size());
+  counts.jobs_in_memory = size(parts_->jobs.live().size());
   counts.waiting_ranks = size(parts_->waiting.size());
-  counts.subscriptions = size(parts_->subscriptions->size());
+  counts.subscriptions = size(parts_->subscriptions.size());
   counts.plans_deployed = parts_->reactions.plans_deployed();
   counts.characterizations = planning.computed();
   counts.characterizations_failed = planning.failed();
@@ -27,17 +27,17 @@ ServiceCounts Service::counts() const {
     counts.jobs_by_state.emplace_back(state, found == list.states().end() ? 0 : found->second);
   }
   counts.ranks = list.live_ranks();
-  counts.commits = parts_->store->commits();
-  counts.database_bytes = parts_->store->size_bytes();
+  counts.commits = parts_->store.commits();
+  counts.database_bytes = parts_->store.size_bytes();
   counts.energy = parts_->energy;
   counts.clocks = parts_->reports.clock_counts();
-  if (auto site = parts_->site->view()) {
+  if (auto site = parts_->site.view()) {
     counts.site = std::move(site->domains);
     counts.site_unread_jobs = site->unread_jobs;
   }
   counts.alerts = parts_->watch.alerts().counts();
   counts.webhook = parts_->webhook->counts();
-  for (const auto& [id, live] : parts_->jobs->live()) {
+  for (const auto& [id, live] : parts_->jobs.live()) {
     const jobs::Job& job = live->job;
     counts.stragglers_in_force += std::ranges::count(job.notices, true, &jobs::Notice::in_force);
     if (!job.live()) continue;

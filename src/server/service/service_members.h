@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "server/alerts/alert_watch.h"
 #include "server/alerts/sent_alerts.h"
@@ -23,13 +24,14 @@
 #include "server/service/registrations.h"
 #include "server/service/service.h"
 #include "server/views/job_reads.h"
+#include "server/work/gate.h"
 #include "server/work/stored_bytes.h"
 #include "server/work/upkeep.h"
 
 namespace perseus::service {
 
-/// The parts in the order of their dependencies. Those with callbacks from executor or store are shared, so that a
-/// callback after the service's end finds them gone.
+/// The parts in the order of their dependencies. They live as long as the gate, through which every result of the
+/// executor and the store comes to them.
 struct Service::Parts {
   Parts(ServiceOptions given, store::Store& the_store, const Clock& the_clock, work::Executor& executor);
   live::JobHooks hooks();
@@ -42,42 +44,42 @@ struct Service::Parts {
   const Clock& clock;
   double opened_s;
   std::function<void()> earlier_wake;
-  std::shared_ptr<work::StoreAccess> store;
-  std::shared_ptr<plans::Characterizations> characterizations;
+  work::Gate gate;
+  work::StoreAccess store;
+  plans::Characterizations characterizations;
   plans::FollowUps follow_ups;
-  std::shared_ptr<live::JobCache> jobs;
-  std::shared_ptr<work::StoredBytes> stored_bytes;
-  std::shared_ptr<work::Upkeep> upkeep;
+  live::JobCache jobs;
+  std::optional<work::StoredBytes> stored_bytes;  ///< this and the next from read() on
+  std::optional<work::Upkeep> upkeep;
   views::JobListUpdater list;
   live::JobAccess access;
-  std::shared_ptr<views::Subscriptions> subscriptions;
-  std::shared_ptr<views::RecentEvents> recent;
-  std::shared_ptr<power::LimitChanges> limit_changes;
-  std::shared_ptr<plans::StoredProfiles> profiles;
-  std::shared_ptr<plans::ProfileUploads> uploads;
-  std::shared_ptr<plans::LatencyReplans> latencies;
-  std::shared_ptr<plans::ShapeInputs> shapes;
-  std::shared_ptr<plans::RankPlans> rank_plans;
+  views::Subscriptions subscriptions;
+  views::RecentEvents recent;
+  power::LimitChanges limit_changes;
+  plans::StoredProfiles profiles;
+  plans::ProfileUploads uploads;
+  plans::LatencyReplans latencies;
+  plans::ShapeInputs shapes;
+  plans::RankPlans rank_plans;
   plans::WaitingRanks waiting;
-  std::shared_ptr<plans::JobFrontiers> frontiers;
-  std::shared_ptr<plans::ProfilingWindows> windows;
-  std::shared_ptr<reports::StragglerNotices> stragglers;
-  std::shared_ptr<reports::IterationHistory> history;
+  plans::JobFrontiers frontiers;
+  plans::ProfilingWindows windows;
+  reports::StragglerNotices stragglers;
+  reports::IterationHistory history;
   reports::IterationReports reports;
-  std::shared_ptr<Registrations> registrations;
+  Registrations registrations;
   JobOperations operations;
   views::JobReads reads;
   JobReactions reactions;
   plans::HeldPlans held_plans;
-  std::shared_ptr<power::SitePower> site;
-  std::shared_ptr<power::SiteHistory> site_history;
-  std::shared_ptr<power::SiteForecasts> forecasts;
-  std::shared_ptr<power::SiteAdmissions> admissions;
+  power::SitePower site;
+  power::SiteHistory site_history;
+  power::SiteForecasts forecasts;
+  power::SiteAdmissions admissions;
   reports::EnergyCounters energy;
   alerts::AlertWatch watch;
-  std::shared_ptr<alerts::SentAlerts> sent_alerts;
+  alerts::SentAlerts sent_alerts;
   std::shared_ptr<alerts::AlertWebhook> webhook = std::make_shared<alerts::AlertWebhook>();
-  work::Executor& workers;
 };
 
 }  // namespace perseus::service

@@ -98,20 +98,17 @@ void RecentEvents::page(Query query, work::Done<Page> done) {
     }
     return found;
   };
-  store_.read<Read>(
-      read, [weak = weak_from_this(), query = std::move(query), done = std::move(done), now_s](Result<Read> found) {
-        const auto self = weak.lock();
-        if (!self) return;
-        if (!found) return done(found.error());
-        self->read_s_ = now_s;
-        for (jobs::JobEvent& event : found->events) self->add(std::move(event));
-        for (const auto& [job, to] : found->to) {
-          Seen& seen = self->seen_[job];
-          seen.to = std::max(seen.to, to);
-          seen.past_read = true;
-        }
-        done(self->made(query));
-      });
+  store_.read<Read>(read, [this, query = std::move(query), done = std::move(done), now_s](Result<Read> found) {
+    if (!found) return done(found.error());
+    read_s_ = now_s;
+    for (jobs::JobEvent& event : found->events) add(std::move(event));
+    for (const auto& [job, to] : found->to) {
+      Seen& seen = seen_[job];
+      seen.to = std::max(seen.to, to);
+      seen.past_read = true;
+    }
+    done(made(query));
+  });
 }
 
 RecentEvents::Page RecentEvents::made(const Query& query) const {

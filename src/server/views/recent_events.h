@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,7 +27,7 @@
 
 namespace perseus::views {
 
-class RecentEvents : public std::enable_shared_from_this<RecentEvents> {
+class RecentEvents {
  public:
   static constexpr std::size_t kMostEvents = 2000, kJobsRead = 200;
   static constexpr std::int64_t kEventsRead = 100;

@@ -61,11 +61,9 @@ void Subscriptions::send_past(jobs::SubscriptionId id, std::int64_t after) {
   const auto found = subscriptions_.find(id);
   if (found == subscriptions_.end()) return;
   store_.read<Part>([job = found->second.job, after](store::Store& from) { return read_part(from, job, after); },
-                    [weak = weak_from_this(), id, after](const Result<Part>& past) {
-                      const auto self = weak.lock();
-                      if (!self) return;
+                    [this, id, after](const Result<Part>& past) {
                       // A reader gets nothing rather than a sequence with gaps; meanwhile the store is read again.
-                      past ? self->send_part(id, after, *past) : self->retry_past(id, after);
+                      past ? send_part(id, after, *past) : retry_past(id, after);
                     });
 }
 

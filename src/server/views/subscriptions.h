@@ -23,7 +23,7 @@
 
 namespace perseus::views {
 
-class Subscriptions : public std::enable_shared_from_this<Subscriptions> {
+class Subscriptions {
  public:
   using Take = std::function<void(const jobs::JobEvent&)>;
 

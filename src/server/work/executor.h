@@ -27,15 +27,12 @@ class Executor {
   virtual void submit(Kind kind, Work work) = 0;
 };
 
-/// Runs `work` on the executor as work of a request, and then `then` with its owner and the result on the io thread,
-/// if the owner still exists.
-template <class Owner, class Work, class Then>
-void run_off_thread(Executor& executor, std::weak_ptr<Owner> owner, Work work, Then then) {
-  executor.submit(Executor::Kind::request, [owner = std::move(owner), work = std::move(work), then = std::move(then)] {
+/// Runs `work` on the executor as work of a request, and then `then` with the result on the io thread.
+template <class Work, class Then>
+void run_off_thread(Executor& executor, Work work, Then then) {
+  executor.submit(Executor::Kind::request, [work = std::move(work), then = std::move(then)] {
     const auto outcome = std::make_shared<decltype(work())>(work());
-    return std::function<void()>([owner, then, outcome] {
-      if (const auto self = owner.lock()) then(*self, std::move(*outcome));
-    });
+    return std::function<void()>([then, outcome] { then(std::move(*outcome)); });
   });
 }
 

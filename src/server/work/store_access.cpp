@@ -34,12 +34,10 @@ void StoreAccess::append(store::Append append, Done<store::Appended> done, std::
   const std::uint64_t id = begin(writes, std::move(late));
   unhurried_.emplace(id, Call{clock_.now_s(), std::move(slow)});
   store_.append(std::move(append),
-                [weak = weak_from_this(), id, done = std::move(done)](Result<store::Appended> result) {
-                  const auto self = weak.lock();
-                  if (!self) return;
-                  self->end(writes, id, result ? std::nullopt : std::optional(result.error()));
+                gate_.pass<store::Appended>([this, id, done = std::move(done)](Result<store::Appended> result) {
+                  end(writes, id, result ? std::nullopt : std::optional(result.error()));
                   done(std::move(result));
-                });
+                }));
 }
 
 void StoreAccess::remove_job(std::string job, Done<Ok> done) {
@@ -100,15 +98,11 @@ std::optional<double> StoreAccess::next_wake() const {
 
 void StoreAccess::probe() {
   if (std::exchange(probing_, true)) return;
-  const auto write = [weak = weak_from_this()](const Result<Ok>&) {
-    const auto self = weak.lock();
-    if (!self) return;
+  const auto write = [this](const Result<Ok>&) {
     // Only a successful write shows that a disk is no longer full.
-    const bool may_write = !self->failed_[writes] && self->store_.read_only().empty();
-    if (may_write || self->writes_late()) return void(self->probing_ = false);
-    self->put_blob({"probe", ""}, [weak](const Result<Ok>&) {
-      if (const auto now = weak.lock()) now->probing_ = false;
-    });
+    const bool may_write = !failed_[writes] && store_.read_only().empty();
+    if (may_write || writes_late()) return void(probing_ = false);
+    put_blob({"probe", ""}, [this](const Result<Ok>&) { probing_ = false; });
   };
   read<Ok>(
       [](store::Store& store) -> Result<Ok> {
@@ -122,11 +116,9 @@ void StoreAccess::probe() {
 std::optional<std::int64_t> StoreAccess::size_bytes() {
   if (!std::exchange(measuring_, true)) {
     read<std::int64_t>([](store::Store& store) { return store.size_bytes(); },
-                       [weak = weak_from_this()](const Result<std::int64_t>& bytes) {
-                         const auto self = weak.lock();
-                         if (!self) return;
-                         self->measuring_ = false;
-                         if (bytes) self->size_bytes_ = *bytes;
+                       [this](const Result<std::int64_t>& bytes) {
+                         measuring_ = false;
+                         if (bytes) size_bytes_ = *bytes;
                        });
   }
   return size_bytes_;

@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "server/store/store.h"
 #include "server/work/done.h"
-#include "server/work/executor.h"
+#include "server/work/gate.h"
 
 namespace perseus::work {
 
@@ -36,21 +36,21 @@ struct StoreHealth {
   double since_s = 0;   ///< since when
 };
 
-class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
+class StoreAccess {
  public:
-  StoreAccess(store::Store& store, const Clock& clock, Executor& executor, double limit_s)
-      : store_(store), clock_(clock), executor_(executor), limit_s_(limit_s), opened_s_(clock.now_s()) {}
+  StoreAccess(store::Store& store, const Clock& clock, Gate& gate, double limit_s)
+      : store_(store), clock_(clock), gate_(gate), limit_s_(limit_s), opened_s_(clock.now_s()) {}
 
   /// `work` runs on the executor. It must not refer to objects of the io thread.
   template <class T, class Work>
   void read(Work work, Done<T> done) {
     if (!late_[reads].empty()) return done(not_answered());
-    executor_.submit(Executor::Kind::store,
-                     [&store = store_, work = std::move(work),
-                      bounded = watched<T>(reads, std::move(done))]() -> std::function<void()> {
-                       auto result = std::make_shared<Result<T>>(work(store));
-                       return [bounded, result] { bounded(std::move(*result)); };
-                     });
+    gate_.submit(Executor::Kind::store,
+                 [&store = store_, work = std::move(work),
+                  bounded = watched<T>(reads, std::move(done))]() -> std::function<void()> {
+                   auto result = std::make_shared<Result<T>>(work(store));
+                   return [bounded, result] { bounded(std::move(*result)); };
+                 });
   }
 
   /// `slow` is called once if there is no answer after kSlow_s, `late` once after the limit. `done` is called with
@@ -113,10 +113,8 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
     const std::uint64_t id = begin(kind, [take] {
       if (const auto unanswered = take()) unanswered(not_answered());
     });
-    return [weak = weak_from_this(), kind, id, take](Result<T> result) {
-      const auto self = weak.lock();
-      if (!self) return;
-      self->end(kind, id, result ? std::nullopt : std::optional(result.error()));
+    return [this, kind, id, take](Result<T> result) {
+      end(kind, id, result ? std::nullopt : std::optional(result.error()));
       if (const auto done_now = take()) done_now(std::move(result));
     };
   }
@@ -125,12 +123,12 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
   template <class T, class Start>
   void write(Done<T> done, Start start) {
     if (writes_late()) return done(not_answered());
-    start(watched<T>(writes, std::move(done)));
+    start(gate_.pass<T>(watched<T>(writes, std::move(done))));
   }
 
   store::Store& store_;
   const Clock& clock_;
-  Executor& executor_;
+  Gate& gate_;
   double limit_s_;
   double opened_s_;
   std::uint64_t next_ = 1;

@@ -9,9 +9,7 @@ void StoreTurns::add(Change change, Done<Ok> done) {
 
 void StoreTurns::begin() {
   const Change change = std::move(turns_.front().change);  // the turn may end within it
-  change([weak = weak_from_this()](const Result<Ok>& result) {
-    if (const auto self = weak.lock()) self->end(result);
-  });
+  change([this](const Result<Ok>& result) { end(result); });
 }
 
 void StoreTurns::end(const Result<Ok>& result) {

@@ -9,14 +9,13 @@
 
 #include <deque>
 #include <functional>
-#include <memory>
 #include <utility>
 
 #include "server/work/done.h"
 
 namespace perseus::work {
 
-class StoreTurns : public std::enable_shared_from_this<StoreTurns> {
+class StoreTurns {
  public:
   using Change = std::function<void(Done<Ok>)>;
 

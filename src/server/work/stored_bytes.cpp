@@ -60,13 +60,11 @@ void StoredBytes::tick(double now_s) {
   next_s_ = now_s + kEvery_s;
   for (const auto& [token, bytes] : std::exchange(since_, {})) before_[token] += bytes;
   store_.read<ByToken>([](store::Store& store) { return count(store); },
-                       [weak = weak_from_this()](Result<ByToken> counted) {
-                         const auto self = weak.lock();
-                         if (!self) return;
-                         self->counting_ = false;
+                       [this](Result<ByToken> counted) {
+                         counting_ = false;
                          if (!counted) return;
-                         self->counted_ = *std::move(counted);
-                         self->before_.clear();
+                         counted_ = *std::move(counted);
+                         before_.clear();
                        });
 }
 

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <unordered_map>
 
@@ -18,7 +17,7 @@
 
 namespace perseus::work {
 
-class StoredBytes : public std::enable_shared_from_this<StoredBytes> {
+class StoredBytes {
  public:
   using ByToken = std::unordered_map<std::string, std::int64_t>;
 

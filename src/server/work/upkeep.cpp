@@ -66,9 +66,7 @@ void Upkeep::look() {
   looking_ = true;
   store_.read<std::vector<store::JobIndexRow>>(
       [](store::Store& store) { return store.jobs(); },
-      [weak = weak_from_this()](const Result<std::vector<store::JobIndexRow>>& jobs) {
-        if (const auto self = weak.lock()) self->found(jobs);
-      });
+      [this](const Result<std::vector<store::JobIndexRow>>& jobs) { found(jobs); });
 }
 
 void Upkeep::found(const Result<std::vector<store::JobIndexRow>>& jobs) {
@@ -84,9 +82,7 @@ void Upkeep::found(const Result<std::vector<store::JobIndexRow>>& jobs) {
 }
 
 void Upkeep::begin(Task task) {
-  const auto end = [weak = weak_from_this(), task](const Result<bool>& more) {
-    if (const auto self = weak.lock()) self->ended(task, more);
-  };
+  const auto end = [this, task](const Result<bool>& more) { ended(task, more); };
   switch (task.kind) {
     case Task::Kind::remove:
       return remove_(task.job, [end](const Status& removed) {

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,7 +41,7 @@ struct UpkeepWork {
 /// The work to do for these jobs.
 UpkeepWork upkeep_of(std::vector<store::JobIndexRow> jobs, const Keep& keep, double now_s);
 
-class Upkeep : public std::enable_shared_from_this<Upkeep> {
+class Upkeep {
  public:
   using RemoveJob = std::function<void(const std::string& job, std::function<void(const Status&)> done)>;
   Upkeep(Keep keep, StoreAccess& store, const Clock& clock, RemoveJob remove)

@@ -22,8 +22,8 @@ class JobsInMemory : public work::Executor {
   explicit JobsInMemory(std::shared_ptr<store::MemoryDatabase> database = std::make_shared<store::MemoryDatabase>())
       : database_(std::move(database)),
         store_([this](std::function<void()> work) { queue_.push_back(std::move(work)); }, database_),
-        access_(std::make_shared<work::StoreAccess>(store_, clock_, *this, 10)),
-        jobs_(std::make_shared<live::JobCache>(*access_, clock_, hooks())) {}
+        access_(store_, clock_, gate_, 10),
+        jobs_(access_, clock_, hooks()) {}
 
   void submit(Kind /*kind*/, Work work) override {
     queue_.push_back([work = std::move(work)] { work()(); });
@@ -42,10 +42,10 @@ class JobsInMemory : public work::Executor {
     job.degrees = {1, 2, 1};
     std::vector<jobs::EventBody> events{job};
     for (int rank = 0; rank < ranks; ++rank) events.emplace_back(rank_of_stage(rank));
-    jobs_->create(id, {[events](const jobs::Job& /*job*/, double /*now_s*/) {
-                         return Result<live::Decision>(live::Decision{events, {}});
-                       },
-                       {}});
+    jobs_.create(id, {[events](const jobs::Job& /*job*/, double /*now_s*/) {
+                        return Result<live::Decision>(live::Decision{events, {}});
+                      },
+                      {}});
     settle();
   }
   static jobs::RankRegistered rank_of_stage(int rank) {
@@ -56,17 +56,17 @@ class JobsInMemory : public work::Executor {
   }
   /// Makes these events and blobs durable.
   void append(const std::string& id, std::vector<jobs::EventBody> events, std::vector<store::Blob> blobs = {}) {
-    jobs_->execute(id,
-                   {[events = std::move(events), blobs = std::move(blobs)](const jobs::Job& /*job*/, double /*now_s*/) {
-                      return Result<live::Decision>(live::Decision{events, blobs});
-                    },
-                    {}});
+    jobs_.execute(id,
+                  {[events = std::move(events), blobs = std::move(blobs)](const jobs::Job& /*job*/, double /*now_s*/) {
+                     return Result<live::Decision>(live::Decision{events, blobs});
+                   },
+                   {}});
     settle();
   }
-  live::LiveJob& live(const std::string& id) { return *jobs_->in_memory(id); }
+  live::LiveJob& live(const std::string& id) { return *jobs_.in_memory(id); }
 
-  [[nodiscard]] live::JobCache& jobs() { return *jobs_; }
-  [[nodiscard]] work::StoreAccess& access_to_store() { return *access_; }
+  [[nodiscard]] live::JobCache& jobs() { return jobs_; }
+  [[nodiscard]] work::StoreAccess& access_to_store() { return access_; }
   [[nodiscard]] store::MemoryDatabase& database() { return *database_; }
   [[nodiscard]] store::MemoryStore& store() { return store_; }
   [[nodiscard]] HandTurnedClock& clock() { return clock_; }
@@ -95,8 +95,9 @@ class JobsInMemory : public work::Executor {
   HandTurnedClock clock_{1'800'000'000};
   std::deque<std::function<void()>> queue_;
   store::MemoryStore store_;
-  std::shared_ptr<work::StoreAccess> access_;
-  std::shared_ptr<live::JobCache> jobs_;
+  work::Gate gate_{*this};
+  work::StoreAccess access_;
+  live::JobCache jobs_;
 };
 
 /// The answer that a call has given so far.
