@@ -88,33 +88,25 @@ void add_help(CLI::App& app) {
   help->footer(help_footer(kTextErrors, "  perseus help plan\n  perseus help job list\n"));
 }
 
+struct NamedCommand {
+  std::string_view name;
+  void (*add)(CLI::App& app, Command& command);
+};
 /// In the order of --help.
-void add_commands(CLI::App& app, Command& command) {
-  add_plan(app, command);
-  add_advise(app, command);
-  add_compare(app, command);
-  add_lookup(app, command);
-  add_verify(app, command);
-  add_show(app, command);
-  add_partition(app, command);
-  add_calibrate(app, command);
-  add_trace(app, command);
-  add_emulate(app, command);
-  add_site(app, command);
-  add_reproduce(app, command);
-  add_demo(app, command);
-  add_serve(app, command);
-  add_relay(app, command);
-  add_doctor(app, command);
-  add_backup(app, command);
-  add_job(app, command);
-  add_profile(app, command);
-  add_straggler(app, command);
-  add_policy(app, command);
-  add_alert(app, command);
-  add_event(app, command);
-  add_host(app, command);
-  add_token(app, command);
+constexpr NamedCommand kCommands[] = {
+    {"plan", add_plan},     {"advise", add_advise},   {"compare", add_compare},     {"lookup", add_lookup},
+    {"verify", add_verify}, {"show", add_show},       {"partition", add_partition}, {"calibrate", add_calibrate},
+    {"trace", add_trace},   {"emulate", add_emulate}, {"site", add_site},           {"reproduce", add_reproduce},
+    {"demo", add_demo},     {"serve", add_serve},     {"relay", add_relay},         {"doctor", add_doctor},
+    {"backup", add_backup}, {"job", add_job},         {"profile", add_profile},     {"straggler", add_straggler},
+    {"policy", add_policy}, {"alert", add_alert},     {"event", add_event},         {"host", add_host},
+    {"token", add_token}};
+
+/// Only the command that the first word names, since a server keeps it: all take 0.7 MB. Otherwise all, for help.
+void add_commands(CLI::App& app, Command& command, std::string_view first_word) {
+  const auto* const named = std::ranges::find(kCommands, first_word, &NamedCommand::name);
+  if (named != std::end(kCommands)) return named->add(app, command);
+  for (const NamedCommand& one : kCommands) one.add(app, command);
   add_help(app);
   add_manual(app, command);
 }
@@ -150,10 +142,10 @@ int run(int argc, char** argv) {
       "Start with: perseus plan PROFILE.csv --schedule 1f1b --microbatches 12 --blocking-power 83.6 --out DIR\n\n" +
       exit_codes_text(kAllErrors));
 
-  Command command;
-  add_commands(app, command);
-
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  Command command;
+  add_commands(app, command, words.empty() ? std::string_view() : words.front());
+
   const bool json = asks_for_json(words);
   if (const std::string wrong = empty_argument(words); !wrong.empty()) return fail({ErrorCode::usage, wrong}, json);
   auto asked_words = without_help_command(app, words);

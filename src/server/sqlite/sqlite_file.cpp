@@ -85,7 +85,10 @@ Result<SqliteConnections> connect_sqlite(const std::string& path, const SqliteOp
   auto writer = std::make_unique<SqliteConnection>(path);
   if (auto error = check_and_migrate(path, writer->database())) return *std::move(error);
   if (options.max_pages > 0) writer->database().exec(fmt::format("PRAGMA max_page_count = {}", options.max_pages));
-  return SqliteConnections{std::move(writer), std::make_unique<SqliteConnection>(path)};
+  auto reader = std::make_unique<SqliteConnection>(path);
+  // The system caches the file: a cache of 2 MB for each connection, the default, is memory that saves no reads.
+  for (SqliteConnection* one : {writer.get(), reader.get()}) one->database().exec("PRAGMA cache_size = -512");
+  return SqliteConnections{std::move(writer), std::move(reader)};
 }
 
 Result<SqliteConnections> connect_sqlite_read_only(const std::string& path) {
