@@ -62,26 +62,38 @@ double Samples::noise(int type, Running Cell::*quantity) const {
   return std::sqrt((kPooledRepeats * squares / count + own_squares) / (kPooledRepeats + own_count));
 }
 
-/// By clock: the means of the other stages' same instruction, each with the offset between the two stages at the clocks
-/// that both have measured.
+/// By clock: the means of the other stages' same instruction, each with the offset between the two stages at the
+/// nearest clocks that both have measured: real stages differ by clock, so one offset for all of them would reject what
+/// is true.
 std::map<Megahertz, Running> Samples::siblings(const Layout& layout, int type, Running Cell::*quantity) const {
+  struct Pair {
+    int clock;
+    double offset, weight;
+  };
   std::map<Megahertz, Running> known;
   for (int other = 0; other < layout.num_types(); ++other) {
     if (other == type || layout.types[other].instruction != layout.types[type].instruction) continue;
-    double offset = 0, weight = 0;
-    for (std::size_t c = 0; c < cells_[other].size(); ++c) {
-      const int here = layout.types[type].index_of(layout.types[other].clocks[c]);
+    const std::vector<Megahertz>& clocks = layout.types[other].clocks;
+    std::vector<Pair> pairs;
+    for (std::size_t c = 0; c < clocks.size(); ++c) {
+      const int here = layout.types[type].index_of(clocks[c]);
       if (here < 0) continue;
       const Running &own_cell = cells_[type][here].*quantity, &cell = cells_[other][c].*quantity;
-      const double w = std::min(own_cell.count, cell.count);
-      weight += w;
-      offset += w * (own_cell.mean - cell.mean);
+      const int weight = std::min(own_cell.count, cell.count);
+      if (weight > 0) pairs.push_back({clocks[c].value(), own_cell.mean - cell.mean, static_cast<double>(weight)});
     }
-    if (weight < kEnoughRepeats) continue;
-    for (std::size_t c = 0; c < cells_[other].size(); ++c) {
+    for (std::size_t c = 0; c < clocks.size(); ++c) {
       const Running& cell = cells_[other][c].*quantity;
       if (cell.count == 0) continue;
-      Running& sum = known[layout.types[other].clocks[c]];
+      std::ranges::stable_sort(pairs, {}, [&](const Pair& pair) { return std::abs(pair.clock - clocks[c].value()); });
+      double offset = 0, weight = 0;
+      for (const Pair& pair : pairs) {
+        if (weight >= kEnoughRepeats) break;
+        offset += pair.weight * pair.offset;
+        weight += pair.weight;
+      }
+      if (weight < kEnoughRepeats) break;
+      Running& sum = known[clocks[c]];
       sum.count += cell.count;
       sum.mean += (cell.mean + offset / weight - sum.mean) * cell.count / sum.count;
     }
@@ -113,7 +125,9 @@ Samples::Verdict Samples::judge(const Layout& layout, const RankResult& result, 
     // A first result contradicts nothing.
     if (time.has_history()) ++tally.values;
     if (value->kept) continue;
-    if (bad_time) ++(value->time < expected.middle ? tally.faster : tally.slower);
+    // Throttling makes values slower, and of less energy.
+    const bool like_throttled = bad_time ? value->time > expected.middle : value->energy < expected_energy.middle;
+    ++(like_throttled ? tally.slower : tally.faster);
     const auto& range = bad_time ? expected : expected_energy;
     const double seen = std::exp(bad_time ? value->time : value->energy);
     verdict.rejected.push_back(

@@ -7,13 +7,14 @@
 //          then on its throttled iterations are used, since its behavior at a clock is that under its cap. Left out
 //          and reported: values that are not positive numbers; other iterations that the device reports as throttled;
 //          iterations whose computations take longer than the iteration, or more energy; times and energies far from
-//          earlier ones of the same computation at that clock, or of other stages there (up to a factor), or from the
-//          range that the nearest clock allows, or, in a first result, from a quadratic through its own values. "Far"
-//          means six standard deviations of the observed noise, nine in the latter cases, but at least 3, 6 and 25
-//          percent: real profiles have steps. A GPU that throttles is slower than its clock promises, but never
-//          faster. So if results contradict earlier ones at the same clocks wholesale, two consecutive faster windows
-//          replace the known values; slower ones must persist for five. What other clocks and stages let expect is an
-//          assumption: where as many windows contradict it, they are used, and the earlier samples stay.
+//          earlier ones of the same computation at that clock, or of other stages there (up to the factor at the
+//          nearest clocks of both), or from the range that the nearest clock allows, or, in a first result, from a
+//          quadratic through its own values. "Far" means six standard deviations of the observed noise, nine in the
+//          latter cases, but at least 3, 6 and 25 percent: real profiles have steps. A GPU that throttles is slower
+//          than its clock promises, but never faster, nor of more energy. So if results contradict earlier ones at the
+//          same clocks wholesale, two consecutive faster windows replace the known values; slower ones must persist for
+//          five. What other clocks and stages let expect is an assumption: where as many windows contradict it, they
+//          are used, and the earlier samples stay.
 // Errors:  take() names what is wrong with a result as a whole and then changes nothing.
 // Cost:    linear in the values, and in stages times clocks.
 // Threads: plain value.

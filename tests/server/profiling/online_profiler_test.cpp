@@ -507,6 +507,37 @@ TEST(OnlineProfiler, AClockIsAsSlowAsItsOwnSamplesSayWhateverOthersLetExpect) {
   }
 }
 
+/// A stage with other layers was compared with the other ones at all clocks, and its samples were rejected for ever.
+TEST(OnlineProfiler, AStageWhoseEnergyFallsLessThanThatOfOthersIsSampledAtItsLowClocks) {
+  model::Profile truth = testing::invented_profile({}, 7);
+  for (model::ProfileEntry& entry : truth.entries) {
+    if (entry.stage != 2) continue;
+    for (model::Measurement& m : entry.measurements) m.energy = std::pow(1400.0 / m.clock.value(), 0.6) * m.energy;
+  }
+  for (const std::vector<int>& lower : {std::vector{1250, 1100, 1000}, std::vector{1000, 1000}}) {
+    SimulatedJob job(truth, small_schedule(), {}, 1);
+    OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+    const auto run_at = [&](int mhz) {
+      const ProfilingWindow window = window_at(small_schedule(), profiler.windows_handed_out(), 1, mhz, mhz);
+      ASSERT_TRUE(profiler.hand_out(window).ok());
+      for (const RankResult& result : job.run(window)) ASSERT_TRUE(profiler.report(result).ok());
+    };
+    run_at(1400);
+    for (const int mhz : lower) run_at(mhz);
+    const ProfileEstimate seen = profiler.estimate().value();
+    for (std::size_t e = 0; e < seen.profile.entries.size(); ++e) {
+      const model::ProfileEntry& entry = seen.profile.entries[e];
+      for (std::size_t c = 0; c < entry.measurements.size(); ++c) {
+        const model::Measurement& m = entry.measurements[c];
+        if (std::ranges::find(lower, m.clock.value()) == lower.end()) continue;
+        EXPECT_EQ(seen.sources[e][c], ProfileSource::measured) << entry.stage << entry.instruction << m.clock.value();
+        const auto& exact = truth.find(entry.stage, entry.instruction)->measurements[c];
+        EXPECT_NEAR(m.energy / exact.energy, 1, 0.03) << entry.stage << entry.instruction << m.clock.value();
+      }
+    }
+  }
+}
+
 TEST(OnlineProfiler, ResultsThatMakeNoSenseChangeNothing) {
   SimulatedJob job = small_job();
   OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
