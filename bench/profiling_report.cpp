@@ -120,6 +120,7 @@ struct Run {
   int strict_from = -1;  ///< the same for strictly good
   int stopped = 0;       ///< iterations after which the profiler finished
   Verdict at_stop;
+  double expected_loss_pct = 0;  ///< at T_max, by the profiler when it stops
   double next_cpu_ms = 0;
   std::string why;
   /// Cost of the windows by the true profile, against everything at the highest clock.
@@ -171,6 +172,7 @@ Run run(const Setting& setting, const model::Profile& truth, const model::Schedu
     ++windows;
     if (const profiling::ProfilingDone* done = step.done()) {
       result.why = done->why;
+      if (!step.doubt.at.empty()) result.expected_loss_pct = step.doubt.at.front().expected_loss_pct;
       break;
     }
     const profiling::ProfilingWindow window = *step.window();
@@ -241,9 +243,11 @@ void print_row(const char* gpu, const Setting& setting, std::vector<Run> runs) {
   const auto worst = [&](auto value) { return value(*std::ranges::max_element(runs, {}, value)); };
   const auto mean_slowdown = [](const Run& r) { return r.slowdown_sum_pct / std::max(1, r.windows + r.resting); };
   fmt::print(
-      "| {} | {} | {} | {} | {} | {} | {} | {} | {} of {} | {:+.2f} / {:.2f} | {:+.2f} / {:.2f} | {:.0f} | {:.0f} | "
+      "| {} | {} | {} | {} | {} | {} | {} | {} | {} of {} | {:.2f} | {:+.2f} / {:.2f} | {:+.2f} / {:.2f} | {:.0f} | "
+      "{:.0f} | "
       "{:.1f} | {:.1f} | {:.2f} | {:+.2f} |\n",
       gpu, setting.name, good, good90, strict, strict90, stop, stop90, good_at_stop, runs.size(),
+      median([](const Run& r) { return r.expected_loss_pct; }),
       median([](const Run& r) { return r.at_stop.fastest.loss_pct; }),
       median([](const Run& r) { return r.at_stop.fastest.late_pct; }),
       median([](const Run& r) { return r.at_stop.slow.loss_pct; }),
@@ -279,11 +283,12 @@ struct Arguments {
 int report(const Arguments& arguments) {
   fmt::print(
       "| GPU | mode | good after, median | 90 % | strictly, median | 90 % | stops after, median | 90 % | good when it "
-      "stops | loss / late at "
+      "stops | expects to lose at T_max [%] | loss / late at "
       "T_min "
       "[%] | at 1.2 T_min | next(), CPU [ms] | iterations, resting included | mean slowdown [%], worst run | worst "
       "iteration [%] | cost "
       "[iterations' time] | cost [iterations' energy] |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | "
+      "--- | "
       "--- | --- | --- | --- | --- | --- | "
       "--- |\n");
   const std::span<const Truth> truths =
@@ -303,15 +308,15 @@ int report(const Arguments& arguments) {
     testing::SimulationOptions noisy = apart;
     noisy.noise = 0.02;
     const Setting settings[] = {
-        {"adaptive", profiling::ProfilingMode::adaptive, apart, true, 1, 100},
-        {"adaptive, T_max only", profiling::ProfilingMode::adaptive, apart, true, 1, 100, {1.0}},
-        {"adaptive, 2 % noise", profiling::ProfilingMode::adaptive, noisy, true, 1, 100},
-        {"adaptive, blocking power unknown", profiling::ProfilingMode::adaptive, apart, false, 1, 100},
-        {"adaptive, iteration energies", profiling::ProfilingMode::adaptive, by_iteration, true, 1, 100},
+        {"adaptive", profiling::ProfilingMode::adaptive, apart, true, 1, 60},
+        {"adaptive, T_max only", profiling::ProfilingMode::adaptive, apart, true, 1, 60, {1.0}},
+        {"adaptive, 2 % noise", profiling::ProfilingMode::adaptive, noisy, true, 1, 60},
+        {"adaptive, blocking power unknown", profiling::ProfilingMode::adaptive, apart, false, 1, 60},
+        {"adaptive, iteration energies", profiling::ProfilingMode::adaptive, by_iteration, true, 1, 60},
         {"adaptive, iteration energies, meter 1 %", profiling::ProfilingMode::adaptive, by_noisy_iteration, true, 1,
-         100},
+         60},
         {"adaptive, iteration energies, meter 1 %, blocking power unknown", profiling::ProfilingMode::adaptive,
-         by_noisy_iteration, false, 1, 100},
+         by_noisy_iteration, false, 1, 60},
         {"plain, 5 iterations a clock", profiling::ProfilingMode::plain, apart, true, 5, 1000},
     };
     const model::ComputationDag dag = model::build_dag(*truth, schedule, {Watts(power), Seconds(0)}).value();

@@ -186,7 +186,7 @@ ConfigKeys planning_settings() {
       {"profiling_tolerance_pct", "P", "0.15",
        "expected energy loss of the plan, in percent, below which online profiling ends",
        number(&C::profiling_tolerance_pct, 0.001, 100)},
-      {"profiling_iterations", "N", "100", "iterations after which online profiling ends in any case",
+      {"profiling_iterations", "N", "60", "iterations after which online profiling ends in any case",
        number(&C::profiling_iterations, 1, 100000)},
       {"profiling_slowdown", "P", "5", "largest mean slowdown during online profiling, in percent",
        number(&C::profiling_slowdown, 0.01, 1000)},

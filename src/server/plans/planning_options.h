@@ -16,7 +16,7 @@ struct PlanningOptions {
   double rank_lease_s = 60;               ///< another process may take over a rank that has been silent for this long
   double profiling_window_s = 600;        ///< a profiling window ends after this time without all reports
   double profiling_tolerance_pct = 0.15;  ///< allowed expected energy loss of the plan of an online profile
-  int profiling_iterations = 100;         ///< profiling ends after this many, with what it has
+  int profiling_iterations = 60;          ///< profiling ends after this many, with what it has
   double profiling_slowdown_pct = 5;      ///< mean over a job's iterations while it is profiled
   double profiling_worst_slowdown_pct = 30;  ///< of a single iteration
   double switch_latency_s = 0;               ///< planned with where neither profile, job nor ranks give one

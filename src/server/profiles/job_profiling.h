@@ -98,7 +98,7 @@ std::optional<ProfilingDecision> decide_profiling(const profiling::OnlineProfile
 /// See ServiceOptions.
 struct ProfilingLimits {
   double tolerance_pct = 0.15;
-  int most_iterations = 100;
+  int most_iterations = 60;
   double slowdown_pct = 5, worst_slowdown_pct = 30;
 };
 

@@ -1,27 +1,24 @@
-// Chooses the clocks to run next: those whose measurement informs the plan most.
+// Chooses the clocks to run next: those that may turn out to be the plan's.
 //
 // Problem: an iteration of M microbatches samples M clocks of each type. first_clocks(): nothing is known yet: the
 //          choice is spread over the upper part of the range, each clock twice where there are enough occurrences,
-//          with an offset per stage. next_clocks(): a clock's weight is how often plans between T_min and the slowest
-//          deadline run at it, over the profiles that the samples leave possible (the clock that is best at the price
-//          of time that the relaxation puts on each computation). Clocks are then chosen one by one, each where a
-//          sample removes most of the weighted variance of energy and of time at its price; pending measurements of
-//          ranks chosen before count as known. So clocks that no plan would use, such as those below the least
-//          energy, are not tried again once that is known. If only energies of iterations are measured, a single
-//          clock per type and iteration is chosen, as a mix would blur the sum.
-// Output:  per type a clock index per occurrence, shuffled.
+//          with an offset per stage. clocks_of_plans(): samples are spent on what decides between plans: each
+//          computation runs at the clock that the best plan of a profile still possible gives it, a profile drawn for
+//          each. Clocks that no plan would use, such as those below the least energy, are not tried again once that
+//          is known.
+// Output:  per type a clock index per occurrence.
 // Errors:  none.
-// Cost:    one relaxation, and per sample O(clocks^2).
+// Cost:    linear in computations.
 // Threads: pure.
-// Source:  beyond the paper; Thompson sampling for the weights, A-optimal design for the rest.
+// Source:  beyond the paper; Thompson sampling.
 #pragma once
 
 #include <random>
 #include <vector>
 
-#include "base/stop_check.h"
+#include "planning/model/frontier.h"
+#include "server/profiling/layout.h"
 #include "server/profiling/planning.h"
-#include "server/profiling/time_energy_model.h"
 
 namespace perseus::profiling {
 
@@ -33,11 +30,11 @@ enum class SharedClock { computation, type, rank };
 
 ClockChoice first_clocks(const Layout& layout, double lowest_clock_share, std::mt19937_64& engine);
 
-/// One of each rank's chosen clocks, drawn at random, for all its computations.
-ClockChoice one_clock_per_rank(const Layout& layout, ClockChoice choice, std::mt19937_64& engine);
+/// `plans`: at least one, by option of `problem.reaching()`.
+ClockChoice clocks_of_plans(const Layout& layout, const PlanningProblem& problem, const std::vector<model::Plan>& plans,
+                            std::mt19937_64& engine);
 
-/// Incomplete if `check` stops it.
-ClockChoice next_clocks(const Layout& layout, const PlanningProblem& problem, TimeEnergyModel model,
-                        double slowest_deadline, std::mt19937_64& engine, StopCheck& check);
+/// One of the chosen clocks of each type or rank, drawn at random, for all computations that share a clock.
+ClockChoice share_clocks(const Layout& layout, ClockChoice choice, SharedClock shared, std::mt19937_64& engine);
 
 }  // namespace perseus::profiling

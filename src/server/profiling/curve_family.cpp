@@ -248,10 +248,4 @@ std::vector<std::vector<Vector>> CurveFamily::draws(int count, std::mt19937_64& 
   return draws;
 }
 
-void CurveFamily::replace(int member, Observations observations) {
-  members_[member].observations = std::move(observations);
-  members_[member].evidence = evidence_of(members_[member].observations, members_[member].deviation);
-  condition();
-}
-
 }  // namespace perseus::profiling

@@ -56,8 +56,6 @@ class CurveFamily {
   [[nodiscard]] std::vector<std::vector<Vector>> draws(int count, std::mt19937_64& engine) const;
   /// Of all observations, with the fitted roughness.
   [[nodiscard]] double log_likelihood() const { return log_likelihood_; }
-  /// The posterior with these in place of the member's observations, at the same roughness.
-  void replace(int member, Observations observations);
 
  private:
   struct Evidence {  // sufficient statistics of a member's observations for the common curve

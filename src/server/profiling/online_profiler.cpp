@@ -34,7 +34,8 @@ constexpr int kConfirmingRounds = 2;
 constexpr double kTimesTheMean = 4, kShareOfTheWorst = 0.8;
 // The noise of a single value up to which the tolerance is what the options say.
 constexpr double kUsualNoise = 0.01;
-// Refining ends when the best uncertainty of this many windows is not sufficiently below the best one before them.
+// Refining ends when the best uncertainty of this many windows is not sufficiently below the best one before them, and
+// the expected loss is within the tolerance.
 constexpr std::size_t kPlateauWindows = 12;
 constexpr double kBetter = 0.9;
 // Of a computation at the highest clock: with a switch latency above this share there is no usable sample.
@@ -227,10 +228,10 @@ struct OnlineProfiler::State {
     return model.by_iteration() ? SharedClock::type : SharedClock::computation;
   }
   /// Empty if `check` stopped it.
-  [[nodiscard]] PlanUncertainty uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model,
-                                            StopCheck& check) const {
+  [[nodiscard]] JudgedPlan judged(const PlanningProblem& problem, const TimeEnergyModel& model,
+                                  StopCheck& check) const {
     std::mt19937_64 random = engine();
-    return plan_uncertainty(problem, model, options.slowdowns, random, check);
+    return judge_plan(problem, model, options.slowdowns, random, check);
   }
   [[nodiscard]] std::optional<ProfilingStep> next_adaptive(StopCheck& check) const;
   [[nodiscard]] ProfilingStep next_plain() const;
@@ -260,7 +261,7 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
       std::min(kShareOfTheWorst * options.worst_slowdown_pct, kTimesTheMean * options.mean_slowdown_pct) / 100;
   const SharedClock shared = shared_clock(now);
   const auto bounded = [&](ClockChoice clocks, const PlanUncertainty& doubt) {
-    if (shared == SharedClock::rank) clocks = one_clock_per_rank(layout, std::move(clocks), random);
+    clocks = share_clocks(layout, std::move(clocks), shared, random);
     BoundedChoice choice =
         bound_slowdown(*problem, upper_times(layout, samples, now), std::move(clocks), most_slowdown, shared);
     ProfilingWindow window = window_of(choice.clocks, false);
@@ -273,7 +274,8 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
     }
     return ProfilingStep{ProfilingDone{fmt::format("after {} iterations", iterations())}, {}};
   }
-  PlanUncertainty doubt = uncertainty(*problem, now, check);
+  const JudgedPlan plan = judged(*problem, now, check);
+  const PlanUncertainty& doubt = plan.doubt;
   if (check.stopped()) return std::nullopt;
   const double tolerance = tolerance_pct(now), worst = *doubt.worst_pct();
   const bool sure = worst <= tolerance;
@@ -288,17 +290,23 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   }
   if (iterations() >= options.max_iterations)
     return done(fmt::format("the limit of {} iterations is reached; ", iterations()));
-  if (!sure && is_level(worst)) {
+  const bool probably_good =
+      std::ranges::all_of(doubt.at, [&](const PlanUncertainty::At& at) { return at.expected_loss_pct <= tolerance; });
+  if (!sure && probably_good && is_level(worst)) {
     return done(fmt::format("after {} iterations, when more iterations no longer improve the plan, ", iterations()));
   }
   if (sure) {
     return ProfilingStep{with_rest(window_of_plan(problem->mean(), confirmable[confirmed % confirmable.size()]), doubt),
                          doubt};
   }
-  const double slowest = *std::ranges::max_element(options.slowdowns);
-  ClockChoice clocks = next_clocks(layout, *problem, now, std::max(slowest, 1.05), random, check);
-  if (check.stopped()) return std::nullopt;
-  return ProfilingStep{bounded(std::move(clocks), doubt), doubt};
+  // In turns: the highest clock, which all else is compared with; the clocks that decide which plan is best.
+  if (windows.size() % 2 == 0) {
+    return ProfilingStep{with_rest(window_of(uniform(std::vector<int>(layout.types.size())), false), doubt), doubt};
+  }
+  const auto loses_most = std::ranges::max_element(
+      doubt.at, {}, [](const PlanUncertainty::At& at) { return std::max(at.loss_90_pct, at.late_90_pct); });
+  const std::vector<model::Plan>& rivals = plan.rivals[static_cast<std::size_t>(loses_most - doubt.at.begin())];
+  return ProfilingStep{bounded(clocks_of_plans(layout, *problem, rivals, random), doubt), doubt};
 }
 
 ProfilingStep OnlineProfiler::State::next_plain() const {
@@ -470,7 +478,7 @@ Result<PlanUncertainty> OnlineProfiler::uncertainty() const {
       PlanningProblem::build(state_->layout, state_->samples, model, state_->options.lowest_clock_share);
   if (!problem) return problem.error();
   StopCheck never;
-  return state_->uncertainty(*problem, model, never);
+  return state_->judged(*problem, model, never).doubt;
 }
 
 }  // namespace perseus::profiling

@@ -59,7 +59,7 @@ struct ProfilingOptions {
   ProfilingMode mode = ProfilingMode::adaptive;
   int iterations_per_window = 1;  ///< >= 1; plain: the paper's "about five"
   int warm_up_windows = 0;        ///< at the maximum clock, not counted; plain: at least two, as published
-  int max_iterations = 100;       ///< adaptive gives up refining after so many
+  int max_iterations = 60;        ///< adaptive gives up refining after so many
   double tolerance_pct = 0.15;    ///< adaptive is done when the plan's expected loss is lower, with 90 % confidence;
                                   ///< higher in proportion where a single value varies by more than 1 %
   std::vector<double> slowdowns = {1.0, 1.2};  ///< ... at these multiples of the time at the highest clock

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "planning/planner/look_up.h"
 #include "planning/planner/realize.h"
@@ -30,8 +31,8 @@ Seconds time_at_highest(const model::ComputationDag& dag) {
   return planner::Realizer(dag).realize(model::Plan(dag.computations.size())).time;
 }
 
-PlanUncertainty plan_uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model,
-                                 const std::vector<double>& slowdowns, std::mt19937_64& random, StopCheck& check) {
+JudgedPlan judge_plan(const PlanningProblem& problem, const TimeEnergyModel& model,
+                      const std::vector<double>& slowdowns, std::mt19937_64& random, StopCheck& check) {
   const auto deadlines_of = [&](const model::ComputationDag& dag) {
     std::vector<Seconds> deadlines;
     for (const double slowdown : slowdowns) deadlines.push_back(time_at_highest(dag) * slowdown);
@@ -42,6 +43,7 @@ PlanUncertainty plan_uncertainty(const PlanningProblem& problem, const TimeEnerg
   const int size = static_cast<int>(problem.mean().computations.size());
   const int count = std::clamp(kMostDraws * kComputationsAtMostDraws / std::max(1, size), kLeastDraws, kMostDraws);
   std::vector<std::vector<double>> losses(slowdowns.size()), late(slowdowns.size());
+  std::vector<std::vector<model::Plan>> rivals(slowdowns.size());
   for (const model::ComputationDag& possible : problem.draws(count, model, random)) {
     const std::vector<Seconds> deadlines = deadlines_of(possible);
     const model::Frontier best = few_plans(possible, deadlines, check);
@@ -51,6 +53,7 @@ PlanUncertainty plan_uncertainty(const PlanningProblem& problem, const TimeEnerg
       const PlanLoss loss = plan_loss(possible, best, point.plan, deadlines[k]);
       losses[k].push_back(loss.loss_pct);
       late[k].push_back(loss.late_pct);
+      rivals[k].push_back(planner::look_up(best, deadlines[k]).plan);
     }
   }
   PlanUncertainty result;
@@ -65,7 +68,7 @@ PlanUncertainty plan_uncertainty(const PlanningProblem& problem, const TimeEnerg
         k == 0 ? "" : "; ", at.slowdown, at.expected_loss_pct, 100 * kConfidence, at.loss_90_pct, at.late_90_pct);
     result.at.push_back(at);
   }
-  return result;
+  return {std::move(result), std::move(rivals)};
 }
 
 std::optional<double> PlanUncertainty::worst_pct() const {

@@ -1,7 +1,8 @@
 // Judges the plan made from an estimate: how much it may lose, over the profiles that the results leave possible.
 //
 // Input:   the problem, the model to draw profiles from, slowdowns.
-// Output:  expected and 90 % bounds of loss and lateness per slowdown; nothing if `check` stopped it.
+// Output:  per slowdown, expected and 90 % bounds of loss and lateness, and the plans that it loses to; nothing if
+//          `check` stopped it.
 // Errors:  none.
 // Cost:    plans each of 5 to 20 drawn profiles, fewer where planning takes long.
 // Threads: pure functions.
@@ -11,14 +12,20 @@
 #include <vector>
 
 #include "base/stop_check.h"
+#include "planning/model/frontier.h"
 #include "server/profiling/online_profiler.h"
 #include "server/profiling/planning.h"
 #include "server/profiling/time_energy_model.h"
 
 namespace perseus::profiling {
 
-PlanUncertainty plan_uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model,
-                                 const std::vector<double>& slowdowns, std::mt19937_64& random, StopCheck& check);
+struct JudgedPlan {
+  PlanUncertainty doubt;
+  /// By slowdown: the best plan of each profile, by option of the problem's reaching().
+  std::vector<std::vector<model::Plan>> rivals;
+};
+JudgedPlan judge_plan(const PlanningProblem& problem, const TimeEnergyModel& model,
+                      const std::vector<double>& slowdowns, std::mt19937_64& random, StopCheck& check);
 
 /// Iteration time with everything at the highest clock measured.
 Seconds time_at_highest(const model::ComputationDag& dag);

@@ -31,8 +31,7 @@ RankEnergies::RankEnergies(const Layout& layout, const ClockGrids& grids, const 
     std::vector<Linearized> ranks = linearized(estimate);
     add_cells(layout, samples, energy_noise, ranks);
     if (round == 1) noise_ = likeliest_noise(ranks);
-    observations_ = observations(ranks, noise_);
-    family_.emplace(positions_, observations_);
+    family_.emplace(positions_, observations(ranks, noise_));
     for (int rank = 0; rank < layout.num_ranks(); ++rank) estimate[rank] = family_->posterior(rank).mean;
   }
 }
@@ -163,16 +162,6 @@ std::optional<std::pair<Watts, Watts>> RankEnergies::blocking_power_and_stddev()
   const double variance = posterior.covariance(power_position_, power_position_);
   return std::pair(Watts(std::max(0.0, first_power_ * (1 + posterior.mean[power_position_]))),
                    Watts(first_power_ * std::sqrt(std::max(0.0, variance))));
-}
-
-void RankEnergies::expect(int rank, const Vector& joules) {
-  Observations& observed = observations_[rank];
-  const Eigen::Index rows = observed.design.rows();
-  observed.design.conservativeResize(rows + 1, Eigen::NoChange);
-  observed.design.row(rows) = joules / joules.sum();
-  observed.value.push_back(0);
-  observed.variance.push_back(noise_ * noise_);
-  family_->replace(rank, observed);
 }
 
 }  // namespace perseus::profiling

@@ -38,7 +38,6 @@ class RankEnergies {
 
   /// The rank's log powers, minus center(); positions(type) are those of a type's clocks.
   [[nodiscard]] CurveFamily::Posterior posterior(int rank) const { return family_->posterior(rank); }
-  [[nodiscard]] Matrix covariance(int rank) const { return family_->covariance(rank); }
   /// [draw][rank]
   [[nodiscard]] std::vector<std::vector<Vector>> draws(int count, std::mt19937_64& engine) const {
     return family_->draws(count, engine);
@@ -50,11 +49,8 @@ class RankEnergies {
   /// Nothing if the job gives it.
   [[nodiscard]] std::optional<std::pair<Watts, Watts>> blocking_power_and_stddev() const;
 
-  /// One more iteration of the rank with that energy (J) per position.
-  void expect(int rank, const Vector& joules);
-  [[nodiscard]] int num_positions() const { return static_cast<int>(positions_.size()); }
-
  private:
+  [[nodiscard]] int num_positions() const { return static_cast<int>(positions_.size()); }
   struct Row {  // replicas of one iteration run the same clocks: their mean is one observation
     double energy_j = 0, waiting_s = 0;
     int replicas = 0;
@@ -85,7 +81,6 @@ class RankEnergies {
   std::map<std::pair<int, int>, std::map<std::pair<int, int>, int>> counts_;
   double center_ = 0, first_power_ = 0, noise_ = 0;
   std::optional<CurveFamily> family_;
-  std::vector<Observations> observations_;
 };
 
 }  // namespace perseus::profiling

@@ -217,46 +217,4 @@ std::vector<TimeEnergyModel::Draw> TimeEnergyModel::draws(int count, std::mt1993
   return draws;
 }
 
-void TimeEnergyModel::expect(int rank, const std::vector<std::vector<int>>& more) {
-  Vector joules = Vector::Zero(ranks_ ? ranks_->num_positions() : 0);
-  const std::vector<int>& types = grids_.types_of_rank[rank];
-  for (std::size_t k = 0; k < types.size(); ++k) {
-    const int t = types[k];
-    const PlaceInGrid& place = grids_.places[t];
-    Group& group = groups_[place.grid];
-    for (std::size_t c = 0; c < more[k].size(); ++c) {
-      time_counts_[t][c] += more[k][c];
-      energy_counts_[t][c] += more[k][c];
-      if (ranks_) joules[ranks_->positions(t)[c]] += more[k][c] * std::exp(log_energy_[t].mean[c]);
-    }
-    const std::vector<double> nothing(more[k].size());
-    group.time->replace(place.member, cell_observations(t, variances(time_counts_[t], time_noise_[t]), nothing));
-    if (group.power) {
-      group.power->replace(place.member, cell_observations(t, variances(energy_counts_[t], energy_noise_[t]), nothing));
-    }
-  }
-  if (ranks_) ranks_->expect(rank, joules);
-}
-
-Matrix TimeEnergyModel::time_covariance(int type) const {
-  const PlaceInGrid& place = grids_.places[type];
-  return groups_[place.grid].time->covariance(place.member)(place.positions, place.positions);
-}
-
-Matrix TimeEnergyModel::energy_covariance(int type) const {
-  const PlaceInGrid& place = grids_.places[type];
-  return groups_[place.grid].power->covariance(place.member)(place.positions, place.positions);
-}
-
-TimeEnergyModel::RankCovariance TimeEnergyModel::rank_energy_covariance(int rank) const {
-  RankCovariance result{grids_.types_of_rank[rank], {}, {}};
-  std::vector<int> positions;
-  for (const int t : result.types) {
-    result.begin.push_back(static_cast<int>(positions.size()));
-    positions.insert(positions.end(), ranks_->positions(t).begin(), ranks_->positions(t).end());
-  }
-  result.covariance = ranks_->covariance(rank)(positions, positions);
-  return result;
-}
-
 }  // namespace perseus::profiling

@@ -50,18 +50,6 @@ class TimeEnergyModel {
   };
   [[nodiscard]] std::vector<Draw> draws(int count, std::mt19937_64& engine) const;
 
-  /// The posterior after that many more samples of a rank's types (per type of the rank and clock).
-  void expect(int rank, const std::vector<std::vector<int>>& more);
-  [[nodiscard]] Matrix time_covariance(int type) const;
-  [[nodiscard]] Matrix energy_covariance(int type) const;
-  /// Covariance of all types of a rank together, in the order of Layout::types, with each type's first index.
-  struct RankCovariance {
-    std::vector<int> types;
-    std::vector<int> begin;
-    Matrix covariance;
-  };
-  [[nodiscard]] RankCovariance rank_energy_covariance(int rank) const;
-
  private:
   struct Group {  // curves of the types of one grid
     double time_center = 0, power_center = 0;
@@ -79,7 +67,7 @@ class TimeEnergyModel {
   std::vector<Group> groups_;  // per grid
   std::vector<Curve> log_time_, log_energy_;
   std::vector<double> time_noise_, energy_noise_;
-  std::vector<std::vector<int>> time_counts_, energy_counts_;  // [type][clock], including expected samples
+  std::vector<std::vector<int>> time_counts_, energy_counts_;  // [type][clock]
   std::optional<RankEnergies> ranks_;                          // by iteration
   Watts blocking_power_, blocking_power_stddev_;
 };

@@ -318,11 +318,40 @@ TEST(OnlineProfiler, StopsByItselfWhereSeveralClocksAtTheTopTakeAsLong) {
   }
 }
 
+TEST(OnlineProfiler, EverySecondWindowRunsAtTheHighestClock) {
+  SimulatedJob job = small_job();
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+  int lower = 0;
+  for (int w = 0; w < 12; ++w) {
+    const ProfilingWindow window = next_window(profiler);
+    const bool at_highest = std::ranges::all_of(window.clocks, [](const std::vector<Megahertz>& clocks) {
+      return std::ranges::all_of(clocks, [](Megahertz clock) { return clock == Megahertz(1400); });
+    });
+    if (!window.confirming && window.number % 2 == 0) { EXPECT_TRUE(at_highest) << window.number; }
+    lower += at_highest ? 0 : 1;
+    ASSERT_TRUE(profiler.hand_out(window).ok());
+    for (const RankResult& result : job.run(window)) ASSERT_TRUE(profiler.report(result).ok());
+  }
+  EXPECT_GE(lower, 5);
+}
+
+TEST(OnlineProfiler, AsksNoMoreThanSixtyIterations) {
+  testing::SimulationOptions noisy;
+  noisy.noise = 0.03;
+  SimulatedJob job = small_job(noisy);
+  ProfilingOptions options;
+  options.tolerance_pct = 1e-6;
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), options).value();
+  const Phase phase = run_phase(profiler, job);
+  EXPECT_EQ(phase.windows, 60) << "what it expects to lose is not within the tolerance";
+  EXPECT_THAT(phase.why, AllOf(HasSubstr("the limit of 60 iterations"), HasSubstr("expected to lose")));
+}
+
 TEST(OnlineProfiler, APowerCapThatThrottlesEveryIterationEndsAllTheSame) {
   SimulatedJob job(with_equal_times_at_the_top(4), small_schedule(), {}, 1);
   OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
   const Phase phase = run_phase(profiler, job, true);
-  EXPECT_LT(phase.windows, 60);
+  EXPECT_LT(phase.windows, 60) << phase.why;
   EXPECT_TRUE(profiler.estimate().ok());
   EXPECT_THAT(phase.why, HasSubstr("expected to lose"));
 }
