@@ -31,7 +31,6 @@ using std::chrono::milliseconds;
 /// Time for each call of the store after the request to stop.
 constexpr double kLastAnswers_s = 3;
 constexpr double kLongestSleep_s = 60;
-constexpr double kNever_s = 1e12;
 
 milliseconds in_milliseconds(double time_s) {
   return duration_cast<milliseconds>(std::chrono::duration<double>(time_s));
@@ -62,7 +61,7 @@ Status ServerProcess::start() {
 
 int ServerProcess::run() {
   feed_watchdog();
-  io_.run();
+  while (io_.run_one() > 0) arm_ticker();
   if (watch_) watch_->resign();
   const bool resigned = !watch_ || watch_->has_resigned_within(in_milliseconds(kLastAnswers_s));
   log_.info("stopped");
@@ -91,7 +90,6 @@ Status ServerProcess::serve() {
   for (const Step step : steps) {
     if (Status done = (this->*step)(); !done) return done;
   }
-  arm_ticker();
   asio::post(io_, [this] { announce(); });  // from there on, signals are handled
   return Ok{};
 }
@@ -205,8 +203,6 @@ routes::ApiOptions ServerProcess::options_of_api() {
 Status ServerProcess::make_api() {
   if (config_.database.empty()) disk_.emplace(config_.data, *workers_);
   api_ = std::make_unique<routes::Api>(*service_, *tokens_, clock_, options_of_api());
-  service_->on_earlier_wake([this] { arm_ticker(); });
-  api_->on_earlier_wake([this] { arm_ticker(); });
   return Ok{};
 }
 
@@ -253,15 +249,19 @@ std::string ServerProcess::own_url() const {
 }
 
 void ServerProcess::arm_ticker() {
-  const double next_s = std::min(service_->next_wake().value_or(kNever_s), api_->next_wake().value_or(kNever_s));
-  const double wait_s = std::clamp(next_s - clock_.now_s(), 0.0, kLongestSleep_s);
-  ticker_.expires_after(in_milliseconds(wait_s) + milliseconds(1));
+  if (!api_) return;
+  const double now_s = clock_.now_s(), latest_s = now_s + kLongestSleep_s;
+  const double next_s =
+      std::min({latest_s, service_->next_wake().value_or(latest_s), api_->next_wake().value_or(latest_s)});
+  if (armed_s_ && next_s >= *armed_s_) return;
+  armed_s_ = next_s;
+  ticker_.expires_after(in_milliseconds(std::max(0.0, next_s - now_s)) + milliseconds(1));
   ticker_.async_wait([this](boost::system::error_code stopped) {
     if (stopped) return;
     const metrics::Metrics::IoSpan span(*metrics_, "timer");
+    armed_s_.reset();
     if (service_->next_wake().value_or(0) <= clock_.now_s()) service_->tick();
     api_->tick();
-    arm_ticker();
   });
 }
 

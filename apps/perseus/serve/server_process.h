@@ -84,7 +84,7 @@ class ServerProcess {
   void announce();
   void announce_standby();
 
-  /// Calls tick() when the service or the API has work.
+  /// Calls tick() when the service or the API has work; call it after everything that may have made some.
   void arm_ticker();
   /// Reports to the service manager, at its interval, that the I/O thread still runs.
   void feed_watchdog();
@@ -123,6 +123,7 @@ class ServerProcess {
   std::unique_ptr<http::HttpServer> http_;
   std::string where_;  ///< host and port, once it listens
   boost::asio::steady_timer ticker_{io_};
+  std::optional<double> armed_s_;  ///< when the ticker ends; none: it is not set
   boost::asio::signal_set hangups_{io_};
   boost::asio::signal_set signals_{io_};
   boost::asio::steady_timer watchdog_{io_};

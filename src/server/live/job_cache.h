@@ -84,9 +84,7 @@ class JobCache {
     if (may_look && now_s >= live.calls.next_look_s) wakes_.set_to(live, now_s);
   }
   /// The job could not be read: take_due() returns it again at that time.
-  void wake_again(const std::string& id, double at_s) { wakes_.again(id, at_s); }
-  /// Called whenever next_wake() may have become earlier.
-  void on_earlier_wake(std::function<void()> earlier) { wakes_.earlier = std::move(earlier); }
+  void wake_again(const std::string& id, double at_s) { wakes_.put(at_s, id); }
 
   /// Reads the job, and calls `then` as with() does.
   void load(const std::string& id, Found then);

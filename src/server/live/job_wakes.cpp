@@ -5,14 +5,12 @@ namespace perseus::live {
 void JobWakes::set(LiveJob& live, double now_s) {
   const auto next = hooks_.next_wake(live, now_s);
   if (next == live.wake_s && (!next || wakes_.contains({*next, live.job.id}))) return;
-  const auto before = this->next();
   if (live.wake_s) wakes_.erase({*live.wake_s, live.job.id});
   if (const auto row = index_.find(live.job.id); row != index_.end() && row->second.next_wake_s) {
     wakes_.erase({*row->second.next_wake_s, live.job.id});
   }
   live.wake_s = next;
   if (next) wakes_.emplace(*next, live.job.id);
-  if (next && (!before || *next < *before) && earlier) earlier();
 }
 
 std::vector<std::string> JobWakes::take_due(double now_s) {
@@ -24,11 +22,6 @@ std::vector<std::string> JobWakes::take_due(double now_s) {
   return due;
 }
 
-void JobWakes::again(const std::string& id, double at_s) {
-  wakes_.emplace(at_s, id);
-  if (earlier) earlier();
-}
-
 std::optional<double> JobWakes::next() const {
   if (wakes_.empty()) return std::nullopt;
   return wakes_.begin()->first;
@@ -37,7 +30,7 @@ std::optional<double> JobWakes::next() const {
 void JobWakes::set_to(LiveJob& live, double at_s) {
   forget(live);
   live.wake_s = at_s;
-  again(live.job.id, at_s);
+  put(at_s, live.job.id);
 }
 
 void JobWakes::forget(const LiveJob& live) {

@@ -7,7 +7,6 @@
 // Threads: io thread.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -28,15 +27,11 @@ class JobWakes {
   void set(LiveJob& live, double now_s);
   /// Replaces the job's wake by that time.
   void set_to(LiveJob& live, double at_s);
-  /// Adds a wake for a job that could not be read.
-  void again(const std::string& id, double at_s);
   void forget(const LiveJob& live);
 
   /// The jobs whose wake is due; removes their wakes.
   std::vector<std::string> take_due(double now_s);
   [[nodiscard]] std::optional<double> next() const;
-  /// Called whenever next() may have become earlier.
-  std::function<void()> earlier;
 
  private:
   const JobHooks& hooks_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
@@ -55,6 +56,7 @@ void Characterizations::want(const std::string& key, const Wanter& who, Answer a
   if (stopping_) return;
   if (is_new) {
     work.late_s = clock_.now_s() + late_after_s_;
+    next_late_s_ = std::min(next_late_s_, *work.late_s);
     return start(key);
   }
   if (work.queued) enqueue(key);  // queued for one more owner
@@ -355,21 +357,23 @@ void Characterizations::log_late(const Work& work) const {
 
 void Characterizations::tick(double now_s) {
   if (stopping_) return;
-  for (auto& [key, work] : work_) {
-    if (work.late_s && *work.late_s <= now_s) {
-      work.late_s = std::numeric_limits<double>::infinity();
-      log_late(work);
+  if (now_s >= next_late_s_) {
+    next_late_s_ = std::numeric_limits<double>::infinity();
+    for (auto& [key, work] : work_) {
+      if (!work.late_s) continue;
+      if (*work.late_s <= now_s) {
+        work.late_s.reset();
+        log_late(work);
+      } else {
+        next_late_s_ = std::min(next_late_s_, *work.late_s);
+      }
     }
   }
   start_next();  // an owner may be within its quota again
 }
 
 std::optional<double> Characterizations::next_wake() const {
-  std::optional<double> next;
-  for (const auto& [key, work] : work_) {
-    if (work.late_s && *work.late_s < next.value_or(std::numeric_limits<double>::infinity())) next = work.late_s;
-  }
-  return next;
+  return std::isfinite(next_late_s_) ? std::optional(next_late_s_) : std::nullopt;
 }
 
 }  // namespace perseus::plans

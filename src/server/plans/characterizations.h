@@ -18,6 +18,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -147,7 +148,8 @@ class Characterizations {
   std::map<std::string, std::function<void(TurnOver)>> others_;  ///< waiting for their turn
   PlanningQueue queue_;
   std::map<PlanningQueue::Kind, int> under_way_;
-  std::vector<Turn> refining_;  ///< turns of refinements in progress
+  std::vector<Turn> refining_;                                    ///< turns of refinements in progress
+  double next_late_s_ = std::numeric_limits<double>::infinity();  ///< no late_s is before it
   bool stopping_ = false;
   bool starting_ = false;
   std::int64_t computed_ = 0;

@@ -41,7 +41,6 @@ void HeldPlans::note(live::LiveJob& live, int rank, std::int64_t version) {
   if (version == job.version && notes.of_newest >= static_cast<int>(job.ranks.size())) return write(job.id);
   if (due_s_) return;
   due_s_ = clock_.now_s() + kGather_s;
-  if (earlier_wake) earlier_wake();
 }
 
 void HeldPlans::tick(double now_s) {

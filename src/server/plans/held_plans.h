@@ -31,8 +31,6 @@ class HeldPlans {
   void note(live::LiveJob& live, int rank, std::int64_t version);
   void tick(double now_s);
   [[nodiscard]] std::optional<double> next_wake() const { return due_s_; }
-  /// Called when next_wake() has become earlier. May be empty.
-  std::function<void()> earlier_wake;
 
  private:
   void write(const std::string& id);

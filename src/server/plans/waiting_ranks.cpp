@@ -77,9 +77,7 @@ jobs::WaitId WaitingRanks::begin(live::LiveJob& live, const jobs::WaitForPlan& r
   auto most_s = request.asks_once ? std::optional(options_.maximum_clock_after_s) : request.max_wait_s;
   if (const auto renew_s = renewal_of(live)) most_s = std::min(most_s.value_or(*renew_s), *renew_s);
   if (most_s) waiter.deadline_s = now_s + *most_s;
-  const bool earlier = most_s && (deadlines_.empty() || *waiter.deadline_s < deadlines_.begin()->first);
   park(live, id, std::move(waiter));
-  if (earlier && earlier_wake) earlier_wake();  // after parking: it asks for next_wake()
   return id;
 }
 

@@ -55,8 +55,6 @@ class WaitingRanks {
   [[nodiscard]] std::optional<double> next_wake() const;
   /// Called with each version that a rank says it has. May be empty.
   std::function<void(live::LiveJob&, int rank, std::int64_t version)> has_version;
-  /// Called when next_wake() has become earlier.
-  std::function<void()> earlier_wake;
 
  private:
   [[nodiscard]] bool may_answer(const live::LiveJob& live) const;

@@ -16,8 +16,7 @@ void SiteForecasts::forecast(double hours, work::Done<SiteForecast> done) {
                      of_ == jobs::format_site_document(*site_.documents().current());
   if (fresh) return done(last_);
   asked_.push_back({hours, clock_.now_s() + kPatience_s, std::move(done)});
-  if (!dividing_) return begin(hours);
-  if (earlier_wake) earlier_wake();
+  if (!dividing_) begin(hours);
 }
 
 void SiteForecasts::tick(double now_s) {
@@ -48,7 +47,6 @@ void SiteForecasts::begin(double hours) {
     accelerators.push_back(live == nullptr ? 0 : jobs::counted_accelerators(live->job));
   }
   dividing_ = true;
-  if (earlier_wake) earlier_wake();
   const jobs::SiteDocument document = *site_.documents().current();
   of_ = jobs::format_site_document(document);
   const double now_s = clock_.now_s();

@@ -10,7 +10,6 @@
 // Threads: io thread.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,8 +31,6 @@ class SiteForecasts {
   void forecast(double hours, work::Done<SiteForecast> done);
   void tick(double now_s);
   [[nodiscard]] std::optional<double> next_wake() const;
-  /// Called when next_wake() has become earlier. May be empty.
-  std::function<void()> earlier_wake;
 
  private:
   struct Asked {

@@ -37,7 +37,6 @@ void SitePower::document_applied() {
   ++runs_;
   dividing_ = false;
   next_s_ = clock_.now_s();
-  if (earlier_wake) earlier_wake();
 }
 
 // ---- Time
@@ -51,7 +50,6 @@ void SitePower::noticed(const live::LiveJob& live) {
 void SitePower::changed() {
   if (current() == nullptr || next_s_ <= clock_.now_s()) return;
   next_s_ = clock_.now_s();
-  if (earlier_wake) earlier_wake();
 }
 
 std::optional<double> SitePower::next_wake() const {

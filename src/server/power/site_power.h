@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -59,8 +58,6 @@ class SitePower {
   void noticed(const live::LiveJob& live);
   void tick(double now_s);
   [[nodiscard]] std::optional<double> next_wake() const;
-  /// Called when next_wake() has become earlier. May be empty.
-  std::function<void()> earlier_wake;
 
  private:
   [[nodiscard]] const jobs::SiteDocument* current() const { return documents_.current(); }

@@ -73,7 +73,6 @@ void IterationHistory::add(const std::string& job, std::int64_t start_s, const s
   forget_oldest();
   if (due_s_) return;
   due_s_ = static_cast<double>(start_s + store::kMinute_s);
-  if (earlier_wake) earlier_wake();
 }
 
 void IterationHistory::forget_oldest() {
@@ -126,7 +125,6 @@ void IterationHistory::written(const std::vector<store::HistoryRow>& rows, const
     for (const store::HistoryRow& row : rows) forget(row);
     write();
   }
-  if (earlier_wake) earlier_wake();
 }
 
 void IterationHistory::forget(const store::HistoryRow& row) {

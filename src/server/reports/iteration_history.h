@@ -44,7 +44,6 @@ class IterationHistory {
   /// Writes the minutes that are over.
   void tick(double now_s);
   [[nodiscard]] std::optional<double> next_wake() const;
-  std::function<void()> earlier_wake;
 
   /// Minutes in memory: of 5,000 jobs, those of 40 minutes.
   static constexpr std::size_t kMostKept = 200'000;

@@ -108,9 +108,7 @@ Api::Api(service::Service& service, access::Tokens& tokens, const Clock& clock, 
   }
   tokens_.on_change([this] { end_expired(); });
   if (!options_.later) options_.later = [](const std::function<void()>& work) { work(); };
-  service_.on_list_changed([this] {
-    if (changes_.note(clock_.now_s()) && earlier_wake_) earlier_wake_();
-  });
+  service_.on_list_changed([this] { changes_.note(clock_.now_s()); });
 }
 
 void Api::set_limits(const ApiOptions& options) {
@@ -148,8 +146,7 @@ std::optional<double> Api::next_wake() const {
 
 void Api::log_wrong_tokens() {
   if (!options_.warn) return;
-  if (const auto line = wrong_tokens_.log_line(clock_.now_s())) return options_.warn(*line);
-  if (earlier_wake_) earlier_wake_();  // for the next line
+  if (const auto line = wrong_tokens_.log_line(clock_.now_s())) options_.warn(*line);
 }
 
 void Api::tick() {

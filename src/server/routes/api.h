@@ -156,8 +156,6 @@ class Api {
   /// Performs what has become due, and ends calls of expired tokens. Call it at next_wake().
   void tick();
   [[nodiscard]] std::optional<double> next_wake() const;
-  /// Called whenever next_wake() has become earlier.
-  void on_earlier_wake(std::function<void()> changed) { earlier_wake_ = std::move(changed); }
 
   static const std::vector<Route>& routes();
 
@@ -295,7 +293,6 @@ class Api {
   views::JobChanges changes_;
   views::EventStreams events_;
   jobs::SubscriptionId all_events_ = 0;  ///< while one of these streams is open
-  std::function<void()> earlier_wake_;
   /// The last event as all streams send it.
   struct {
     std::string job;

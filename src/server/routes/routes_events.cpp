@@ -100,9 +100,8 @@ void Api::all_events(Call call) {
     return;
   }
   if (events_.empty()) {
-    all_events_ = service_.subscribe_all([this](const jobs::JobEvent& event) {
-      if (events_.take(*text_of(event), clock_.now_s()) && earlier_wake_) earlier_wake_();
-    });
+    all_events_ =
+        service_.subscribe_all([this](const jobs::JobEvent& event) { events_.take(*text_of(event), clock_.now_s()); });
   }
   const views::EventStreams::Id id = events_.add(call.responder);
   keep_open(call, [this, id] {

@@ -95,10 +95,6 @@ Status Service::Parts::read(store::Store& from) {
 }
 
 void Service::Parts::connect() {
-  const auto earlier = [this] {
-    if (earlier_wake) earlier_wake();
-  };
-  jobs.on_earlier_wake(earlier);
   site.documents().changed = [this](const auto* before, const auto* after, const std::string& by) {
     limit_changes.note(before, after, by);
   };
@@ -112,10 +108,7 @@ void Service::Parts::connect() {
                      : webhook->send(alerts::format_alert_message(alert));
   };
   use(options.alert_receiver);
-  store.earlier_wake = upkeep->earlier_wake = history.earlier_wake = earlier;
   watch.site = site_history.reading = [this] { return site.allocated_now(); };
-  subscriptions.earlier_wake = waiting.earlier_wake = held_plans.earlier_wake = site.earlier_wake = earlier;
-  forecasts.earlier_wake = earlier;
   waiting.has_version = [this](live::LiveJob& live, int rank, std::int64_t version) {
     held_plans.note(live, rank, version);
   };
@@ -369,8 +362,6 @@ std::optional<double> Service::next_wake() const {
   }
   return next;
 }
-
-void Service::on_earlier_wake(std::function<void()> changed) { parts_->earlier_wake = std::move(changed); }
 
 void Service::set_limits(const ServiceOptions& options) {
   ServiceOptions& now = parts_->options;

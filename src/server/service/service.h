@@ -198,8 +198,6 @@ class Service {
   void tick();
   /// The time at which tick() next has work.
   [[nodiscard]] std::optional<double> next_wake() const;
-  /// Called whenever next_wake() has become earlier.
-  void on_earlier_wake(std::function<void()> changed);
 
   /// Applies these options from now on: idle_expiry_s, keep_finished_s, keep_finished_bytes, keep_unused_s, max_ranks,
   /// slowdown, planning_budget_s, planner_s_per_owner, profiling_tolerance_pct, profiling_iterations,

@@ -43,7 +43,6 @@ struct Service::Parts {
   ServiceOptions options;
   const Clock& clock;
   double opened_s;
-  std::function<void()> earlier_wake;
   work::Gate gate;
   work::StoreAccess store;
   plans::Characterizations characterizations;

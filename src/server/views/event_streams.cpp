@@ -17,13 +17,11 @@ EventStreams::Id EventStreams::add(http::Responder responder) {
   return last_;
 }
 
-bool EventStreams::take(std::string_view event, double now_s) {
-  if (streams_.empty()) return false;
+void EventStreams::take(std::string_view event, double now_s) {
+  if (streams_.empty()) return;
   text_ += event;
   if (text_.size() >= kMostEventBytes) send();
-  if (text_.empty() || due_s_) return false;
-  due_s_ = now_s + kEventsTogether;
-  return true;
+  if (!text_.empty() && !due_s_) due_s_ = now_s + kEventsTogether;
 }
 
 void EventStreams::send() {

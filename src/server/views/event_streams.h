@@ -30,8 +30,7 @@ class EventStreams {
   void remove(Id id) { streams_.erase(id); }
   [[nodiscard]] bool empty() const { return streams_.empty(); }
 
-  /// True if next_wake_s() is earlier than before.
-  bool take(std::string_view event, double now_s);
+  void take(std::string_view event, double now_s);
   [[nodiscard]] std::optional<double> next_wake_s() const { return due_s_; }
   /// Sends the collected events.
   void send();

@@ -44,10 +44,9 @@ void JobChanges::remove(Id id) {
   if (streams_.empty()) due_s_.reset();
 }
 
-bool JobChanges::note(double now_s) {
-  if (streams_.empty() || due_s_) return false;
+void JobChanges::note(double now_s) {
+  if (streams_.empty() || due_s_) return;
   due_s_ = std::max(now_s + kRowsTogether, sent_s_ + kRowsSpacing);
-  return true;
 }
 
 void JobChanges::send(const std::vector<JobList::Change>& changes, double now_s) {

@@ -32,8 +32,8 @@ class JobChanges {
   void remove(Id id);
   [[nodiscard]] bool empty() const { return streams_.empty(); }
 
-  /// Call when the list has changed. True if next_wake_s() is earlier than before.
-  bool note(double now_s);
+  /// Call when the list has changed.
+  void note(double now_s);
   [[nodiscard]] std::optional<double> next_wake_s() const { return due_s_; }
   void send(const std::vector<JobList::Change>& changes, double now_s);
 

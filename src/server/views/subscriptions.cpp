@@ -112,7 +112,6 @@ void Subscriptions::send(const jobs::JobEvent& event) {
 
 void Subscriptions::retry_past(jobs::SubscriptionId id, std::int64_t after) {
   late_past_.emplace(clock_.now_s() + live::kRetryAfter_s, std::pair(id, after));
-  if (earlier_wake) earlier_wake();
 }
 
 void Subscriptions::tick(double now_s) {

@@ -44,8 +44,6 @@ class Subscriptions {
   /// Reads past events again that the store did not return.
   void tick(double now_s);
   [[nodiscard]] std::optional<double> next_wake() const;
-  /// Called when next_wake() has become earlier.
-  std::function<void()> earlier_wake;
 
  private:
   struct Subscription {

@@ -11,7 +11,6 @@ Error StoreAccess::not_answered() {
 
 std::uint64_t StoreAccess::begin(Kind kind, std::function<void()> late) {
   open_[kind].emplace(next_, Call{clock_.now_s(), std::move(late)});
-  if (open_[kind].size() == 1 && earlier_wake) earlier_wake();
   return next_++;
 }
 

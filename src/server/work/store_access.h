@@ -76,8 +76,6 @@ class StoreAccess {
   [[nodiscard]] std::optional<double> next_wake() const;
   /// For an orderly stop: applies from now on, also to calls in progress.
   void set_limit(double limit_s) { limit_s_ = limit_s; }
-  /// Called whenever next_wake() may have become earlier.
-  std::function<void()> earlier_wake;
 
   [[nodiscard]] bool is_busy() const;
 

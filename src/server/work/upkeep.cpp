@@ -112,9 +112,6 @@ void Upkeep::ended(Task task, const Result<bool>& more) {
   rest(tasks_.empty() ? kRest_s : kSoon_s);
 }
 
-void Upkeep::rest(double seconds) {
-  next_s_ = clock_.now_s() + seconds;
-  if (earlier_wake) earlier_wake();
-}
+void Upkeep::rest(double seconds) { next_s_ = clock_.now_s() + seconds; }
 
 }  // namespace perseus::work

@@ -50,7 +50,6 @@ class Upkeep {
   void tick(double now_s);
   void set_keep(Keep keep);
   [[nodiscard]] std::optional<double> next_wake() const;
-  std::function<void()> earlier_wake;
 
  private:
   struct Task {

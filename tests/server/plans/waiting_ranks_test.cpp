@@ -40,11 +40,11 @@ TEST_F(WaitingRanksTest, AWaitEndsAtItsTimeLimitWithoutASchedule) {
   EXPECT_EQ(waiting.size(), 0U);
 }
 
-TEST_F(WaitingRanksTest, AnEarlierTimeLimitIsKnownWhenItIsAnnounced) {
-  std::vector<std::optional<double>> announced;
-  waiting.earlier_wake = [&] { announced.push_back(waiting.next_wake()); };
-  const auto first = wait(0, 5), later = wait(1, 9), earlier = wait(1, 2);
-  EXPECT_THAT(announced, ::testing::ElementsAre(now_s() + 5, now_s() + 2));
+TEST_F(WaitingRanksTest, TheEarliestTimeLimitIsNext) {
+  const auto first = wait(0, 5), later = wait(1, 9);
+  EXPECT_EQ(waiting.next_wake(), now_s() + 5);
+  const auto earlier = wait(1, 2);
+  EXPECT_EQ(waiting.next_wake(), now_s() + 2);
 }
 
 TEST_F(WaitingRanksTest, ALaterProcessEndsItsPredecessorsWaitAndNoOther) {
