@@ -178,7 +178,9 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const live::
 std::vector<std::string> PoweredJobs::unread() const {
   std::vector<std::string> unread;
   for (const auto& [id, row] : jobs_.index()) {
-    if (is_running(row) && jobs_.in_memory(id) == nullptr) unread.push_back(id);
+    if (!is_running(row)) continue;
+    const live::LiveJob* const live = jobs_.in_memory(id);
+    if (live == nullptr || live->job.unknown_events > 0) unread.push_back(id);
   }
   return unread;
 }
@@ -189,7 +191,7 @@ FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, do
   FoundJobs found;
   for (const std::string& id : unread()) {
     found.reading = found.lacks_jobs = true;
-    if (!jobs_.is_loading(id)) jobs_.load(id, [](const auto&) {});
+    if (jobs_.in_memory(id) == nullptr && !jobs_.is_loading(id)) jobs_.load(id, [](const auto&) {});
   }
   of_another_team_.clear();
   std::vector<int>& accelerators = found.accelerators;

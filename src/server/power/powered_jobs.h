@@ -47,7 +47,7 @@ class PoweredJobs {
   /// without an id, the reservations that no job has used yet.
   FoundJobs find(const jobs::SiteDocument& document, double now_s, double until_s,
                  const std::vector<double>& meter_factors, const std::vector<jobs::Reservation>& reservations);
-  /// Running jobs that this server has not read: what they draw is not known.
+  /// Running jobs that this server has not read, or that a later version has changed: what they draw is not known.
   [[nodiscard]] std::vector<std::string> unread() const;
   PoweredJob powered(const jobs::SiteDocument& document, const live::LiveJob& live, double now_s,
                      SiteJobView* shown = nullptr);

@@ -79,6 +79,17 @@ TEST_F(SiteRestart, NoGrantRisesUntilAllJobsAreRead) {
   EXPECT_GT(granted_w(), 485);
 }
 
+TEST_F(SiteRestart, NoGrantRisesWhileALaterVersionHasChangedAJob) {
+  const double before_w = granted_w();
+  store::MemoryDatabase::StoredJob& stored = server_.database().jobs.at(jobs_[1]);
+  stored.index.last_sequence = static_cast<std::int64_t>(stored.events.size()) + 1;
+  stored.events.push_back({stored.index.last_sequence, R"({"kind":"rank_moved","at_s":1800000041,"rank":1})"});
+  server_.restart();
+  go_to(120);
+  EXPECT_EQ(server_.service().site_power()->unread_jobs, 1);
+  EXPECT_LE(granted_w(), before_w);
+}
+
 TEST_F(SiteRestart, AMeterIsBelievedMeanwhile) {
   ASSERT_TRUE(server_.set_site(R"({"domains":[{"name":"hall"}],"accelerator_w":300})").ok());
   EXPECT_FALSE(server_.read_meter(R"({"readings":[{"domain":"hall","power_w":2500}]})").ok());
