@@ -202,7 +202,7 @@ void SiteAdmissions::decided(const AskedPtr& asked) {
   if (asked->found) return explain(asked);
   auto found = jobs_before(answer.reservation);
   const bool started = found && has_used(*found, answer.reservation.job);
-  answer.ready = started || (found && fits_now(found->site));
+  answer.ready = started || (found && !found->lacks_jobs && fits_now(found->site));
   if (asked->is_new && options_.log) {
     options_.log(fmt::format("site: {:.6g} W of '{}' are reserved for the job '{}', {:g} s{}{}",
                              answer.reservation.power.value(), answer.domain, answer.reservation.job,

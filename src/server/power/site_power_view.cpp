@@ -50,7 +50,7 @@ void find_ready(const std::vector<model::DescribedDomain>& domains, SitePowerVie
   std::vector<Watts> sums, reserved(domains.size());
   for (const SiteDomainView& domain : view.domains) sums.push_back(domain.counted + domain.guard.value_or(Watts(0)));
   for (SiteReservationView& one : view.reservations) {
-    one.ready = true;
+    one.ready = view.unread_jobs == 0;
     for (int d = one.domain; d >= 0; d = domains[d].parent) {
       sums[d] += one.counted;
       reserved[d] += one.counted;

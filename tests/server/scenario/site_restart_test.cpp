@@ -90,6 +90,21 @@ TEST_F(SiteRestart, NoGrantRisesWhileALaterVersionHasChangedAJob) {
   EXPECT_LE(granted_w(), before_w);
 }
 
+TEST_F(SiteRestart, NoAdmittedJobIsReadyUntilAllJobsAreRead) {
+  server_.database().jobs.at(jobs_[1]).damage = "event 2 is not as it was written";
+  server_.restart();
+  const std::string request = R"({"job":"new","accelerators":1,"accelerator_w":300})";
+  go_to(60);
+  EXPECT_FALSE(server_.admit(request).ok()) << "they are still being read";
+  go_to(75);
+  EXPECT_THAT(*server_.admit(request), HasSubstr(R"("state":"admitted","ready":false)"));
+  EXPECT_FALSE(server_.service().site_power()->reservations.front().ready);
+  server_.service().remove_job(jobs_[1], [](const Result<Ok>& done) { EXPECT_TRUE(done.ok()); });
+  go_to(85);
+  EXPECT_THAT(*server_.admit(request), HasSubstr(R"("ready":true)"));
+  EXPECT_TRUE(server_.service().site_power()->reservations.front().ready);
+}
+
 TEST_F(SiteRestart, AMeterIsBelievedMeanwhile) {
   ASSERT_TRUE(server_.set_site(R"({"domains":[{"name":"hall"}],"accelerator_w":300})").ok());
   EXPECT_FALSE(server_.read_meter(R"({"readings":[{"domain":"hall","power_w":2500}]})").ok());
