@@ -81,6 +81,7 @@ class TraceReader {
     rank_of_file_ = static_cast<int>(timeline_.files.size());
     names_its_rank_ = false;
     timeline_.files.push_back(file);
+    begins_s_.push_back(HUGE_VAL);
     first_span_ = timeline_.spans.size();
     first_thread_ = timeline_.threads.size();
     thread_numbers_.clear();
@@ -123,8 +124,7 @@ class TraceReader {
     if (const auto missing = missing_place(); !missing.empty())
       return Error{ErrorCode::invalid_input, is_ready() ? fmt::format("{}: {} [places] {}", file_, names_.name, missing)
                                                         : fmt::format("{}: [places] {}", names_.name, missing)};
-    if (until_s_ < HUGE_VAL)
-      timeline_.read_s = until_s_ - std::ranges::min_element(timeline_.spans, {}, &Span::start_s)->start_s;
+    if (until_s_ < HUGE_VAL) timeline_.read_s = until_s_;
     assign_steps();
     timeline_.names = names_.name;
     return std::move(timeline_);
@@ -381,6 +381,7 @@ class TraceReader {
   }
 
   void keep(const Span& span, int category) {
+    begins_s_.back() = std::min(begins_s_.back(), span.start_s);
     if (thinned(span)) return;
     timeline_.spans.push_back(span);
     categories_.push_back(static_cast<std::int8_t>(category));
@@ -395,16 +396,24 @@ class TraceReader {
   void cut() {
     std::vector<double> starts;
     for (const Span& s : timeline_.spans) {
-      if (s.step < 0) starts.push_back(s.start_s);
+      if (s.step < 0) starts.push_back(since_begin_s(s));
     }
     if (starts.size() < timeline_.spans.size() / 2) return;
     const auto middle = starts.begin() + std::ssize(starts) / 2;
     std::ranges::nth_element(starts, middle);
+    if (*middle <= 0) return;
     until_s_ = *middle;
     drop([this](std::size_t i) { return thinned(timeline_.spans[i]); });
   }
+  /// Since the first span of its file: the clocks of hosts may begin at different times.
+  [[nodiscard]] double since_begin_s(const Span& span) const {
+    const auto thread = static_cast<std::size_t>(span.thread);
+    const std::size_t file =
+        thread < first_thread_ ? static_cast<std::size_t>(timeline_.threads[thread].file) : begins_s_.size() - 1;
+    return span.start_s - begins_s_[file];
+  }
   bool thinned(const Span& span) {
-    if (span.step < 0) return span.start_s >= until_s_;
+    if (span.step < 0) return since_begin_s(span) >= until_s_;
     const auto number = step_numbers_.try_emplace(span.step, static_cast<int>(step_numbers_.size())).first->second;
     return number % timeline_.thinned != 0;
   }
@@ -529,7 +538,8 @@ class TraceReader {
   std::array<bool, kNumFields> occurs_{};  ///< somewhere, as a whole number
   bool thread_occurs_ = false;
   std::map<int, int> step_numbers_;
-  double until_s_ = HUGE_VAL;  ///< where spans without a step end
+  double until_s_ = HUGE_VAL;     ///< where spans without a step end, since the begin of their file
+  std::vector<double> begins_s_;  ///< of files
   simdjson::ondemand::parser parser_;
   // Of the file that is being read.
   std::string file_;

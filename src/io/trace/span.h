@@ -85,7 +85,7 @@ struct TraceSpans {
   std::vector<std::string> files;
   int world_size = 0;  ///< 0: unknown
   int thinned = 1;     ///< one of that many steps was kept, to bound memory
-  double read_s = 0;   ///< of spans without a step, those that began so long after the first were kept; 0: all
+  double read_s = 0;   ///< of spans without a step, those that began so long after their file's first were kept; 0: all
 };
 
 }  // namespace perseus::trace
