@@ -57,6 +57,11 @@ Result<CalibrationOutcome> calibrate_all(const CalibrateOptions& options) {
   if (options.blocking_power_w) fit.power.blocking_power = Watts(*options.blocking_power_w);
   fit.timing.ranks_per_node = options.ranks_per_node;
   const int num_plans = static_cast<int>(trace->plans.size());
+  if (num_plans < 2) {
+    return Error{
+        ErrorCode::invalid_input,
+        fmt::format("{}: {} plan; expected two or more, as each is predicted from others", options.ops, num_plans)};
+  }
   const int folds = std::min(kMostFolds, num_plans);
   ProgressLine progress("calibrating", options.progress);
   // The fit to all plans comes last, and takes as long as one of the folds.
