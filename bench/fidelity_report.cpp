@@ -223,7 +223,7 @@ void print_jitter(const std::vector<Workload>& workloads) {
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Workload& w : workloads) {
     const std::vector<int> everything = all_plans(w.trace);
-    const model::Profile profile = calibration::make_profile(w.calibration, w.trace, {everything, Megahertz(0)});
+    const model::Profile profile = calibration::make_profile(w.calibration, w.trace, everything);
     const model::ComputationDag dag = model::build_dag(profile, w.calibration.schedule, w.calibration.costs()).value();
     const model::Frontier frontier = planner::plan_exact(dag);
     const Seconds t_max = checker::run_plan(dag, all_maximum_clock(dag)).makespan;
@@ -283,7 +283,7 @@ void print_savings(const std::filesystem::path& folder, const std::vector<Worklo
   fmt::print("\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Workload& w : workloads) {
     const std::vector<int> everything = all_plans(w.trace);
-    const model::Profile profile = calibration::make_profile(w.calibration, w.trace, {everything, Megahertz(0)});
+    const model::Profile profile = calibration::make_profile(w.calibration, w.trace, everything);
     const model::ComputationDag dag = model::build_dag(profile, w.calibration.schedule, w.calibration.costs()).value();
     const model::Frontier frontier = planner::plan_exact(dag);
     const checker::PlanRun before = checker::run_plan(dag, all_maximum_clock(dag));

@@ -42,7 +42,7 @@ std::vector<int> all_plans(const model::RunTrace& trace) {
 
 model::ComputationDag dag_of(const calibration::Calibration& c, const model::RunTrace& trace) {
   const auto everything = all_plans(trace);
-  return *model::build_dag(calibration::make_profile(c, trace, {everything, Megahertz(0)}), c.schedule, c.costs());
+  return *model::build_dag(calibration::make_profile(c, trace, everything), c.schedule, c.costs());
 }
 
 /// A plan for another DAG of the same pipeline, which may have other constant-time computations.

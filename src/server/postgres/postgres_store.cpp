@@ -53,6 +53,8 @@ class PostgresStore final : public store::Store {
       : connection_string_(connection),
         writer_(opened_and_migrated()),
         right_(connection),
+        // A standby that takes over reads at once: a connection that comes too late then would end it.
+        reader_(std::make_unique<PostgresConnection>(connection, PostgresConnection::Patience::long_)),
         group_(std::move(post), [this](std::span<const store::GroupCommit::Write> writes) { return commit(writes); }) {}
 
   Result<store::Writer> become_writer(const std::string& address) override { return right_.take(address); }
