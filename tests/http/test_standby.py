@@ -59,15 +59,23 @@ class Harm:
             yield
 
 
+def stands_by(server):
+    try:
+        return "stands by" in str(server.ask("GET", "/readyz")[1])
+    except (OSError, http.client.HTTPException):
+        return False
+
+
 def the_one_that_serves(replicas, links):
-    """A server after which another one took over has ended, or is about to: it is started again."""
+    """Once the other one stands by. A server after which another one took over has ended, or is about to: it is started
+    again."""
     def found():
         for one in range(2):
             if replicas[one].process.poll() is not None:
                 assert replicas[one].stop() == 69, "a server ended for no reason"
                 replicas[one] = Server(links[one].url, stands_by=True)
         serving = [one for one in range(2) if serves(replicas[one])]
-        return [serving[0]] if len(serving) == 1 else None
+        return serving if len(serving) == 1 and stands_by(replicas[1 - serving[0]]) else None
     return until(found)[0]
 
 
