@@ -24,12 +24,16 @@ from served import Server, until
 from workload import PP, Addresses, Client, Workload, profile_body
 
 
-def serves(server):
-    """Not a standby, which answers that another server serves, and not a process that has ended."""
+def standing_by(server):
+    """Whether it answers that another server serves; nothing for a process that has ended."""
     try:
-        return "stands by" not in str(server.ask("GET", "/readyz")[1])
+        return "stands by" in str(server.ask("GET", "/readyz")[1])
     except (OSError, http.client.HTTPException):
-        return False
+        return None
+
+
+def serves(server):
+    return standing_by(server) is False
 
 
 class Harm:
@@ -59,13 +63,6 @@ class Harm:
             yield
 
 
-def stands_by(server):
-    try:
-        return "stands by" in str(server.ask("GET", "/readyz")[1])
-    except (OSError, http.client.HTTPException):
-        return False
-
-
 def the_one_that_serves(replicas, links):
     """Once the other one stands by. A server after which another one took over has ended, or is about to: it is started
     again."""
@@ -75,7 +72,7 @@ def the_one_that_serves(replicas, links):
                 assert replicas[one].stop() == 69, "a server ended for no reason"
                 replicas[one] = Server(links[one].url, stands_by=True)
         serving = [one for one in range(2) if serves(replicas[one])]
-        return serving if len(serving) == 1 and stands_by(replicas[1 - serving[0]]) else None
+        return serving if len(serving) == 1 and standing_by(replicas[1 - serving[0]]) else None
     return until(found)[0]
 
 
