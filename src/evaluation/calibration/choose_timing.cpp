@@ -58,8 +58,10 @@ std::vector<double> left_out_errors(TimedPipeline& pipeline, const std::vector<T
     auto starts = fitted_to_all.ends;
     starts.push_back(equal);
     const TimingFit fit = fit_timing(pipeline, learned, starts, options.errors);
-    for (std::size_t p = fold; p < plans.size(); p += folds)
-      errors[p] = pipeline.at(plans[p].durations, fit.unknowns).seconds / plans[p].measured_s - 1;
+    const std::vector<TimedPlan> others = part_of(plans, fold, folds, true);
+    const auto predicted = pipeline.at(others, fit.unknowns);
+    for (std::size_t p = 0; p < others.size(); ++p)
+      errors[fold + p * folds] = predicted[p].seconds / others[p].measured_s - 1;
   }
   return errors;
 }

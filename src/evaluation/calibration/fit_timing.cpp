@@ -69,10 +69,11 @@ class Fit {
 
   Point at(std::vector<double> unknowns, double scale) {
     Point point{std::move(unknowns), {}, {}, 0};
-    for (const TimedPlan& plan : plans_) {
-      auto makespan = pipeline_.at(plan.durations, point.unknowns);
-      for (double& g : makespan.gradient) g /= plan.measured_s;
-      point.errors.push_back(makespan.seconds / plan.measured_s - 1);
+    std::vector<TimedPipeline::Makespan> makespans = pipeline_.at(plans_, point.unknowns);
+    for (std::size_t p = 0; p < plans_.size(); ++p) {
+      TimedPipeline::Makespan& makespan = makespans[p];
+      for (double& g : makespan.gradient) g /= plans_[p].measured_s;
+      point.errors.push_back(makespan.seconds / plans_[p].measured_s - 1);
       point.gradients.push_back(std::move(makespan.gradient));
       point.objective += cost(point.errors.back() / scale);
     }
@@ -240,8 +241,8 @@ std::vector<std::vector<double>> starts_for(TimedPipeline& pipeline, std::span<c
   const int latencies = pipeline.num_latencies();
   const auto median_missing_s = [&](const std::vector<double>& unknowns) {
     std::vector<double> missing_s;
-    for (const TimedPlan& plan : plans)
-      missing_s.push_back(plan.measured_s - pipeline.at(plan.durations, unknowns).seconds);
+    const auto makespans = pipeline.at(plans, unknowns);
+    for (std::size_t p = 0; p < plans.size(); ++p) missing_s.push_back(plans[p].measured_s - makespans[p].seconds);
     return median(std::move(missing_s));
   };
   std::vector<std::vector<double>> starts;

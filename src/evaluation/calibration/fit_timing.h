@@ -21,11 +21,6 @@
 
 namespace perseus::calibration {
 
-struct TimedPlan {
-  std::vector<double> durations;  ///< per computation, see TimedPipeline
-  double measured_s = 0;
-};
-
 enum class ErrorModel { student_t, normal };
 
 struct TimingFit {

@@ -1,6 +1,7 @@
 #include "evaluation/calibration/timed_pipeline.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -19,6 +20,15 @@ TimedPipeline::TimedPipeline(const model::ComputationDag& dag, const LinkModel& 
   }
   before_ = {static_cast<int>(nodes_.size()), static_cast<int>(edges.size()), [&](int e) { return edges[e].after; },
              [&](int e) { return edges[e].before; }};
+  std::vector<char> may_be_last(nodes_.size(), 1);
+  for (const Edge& edge : edges) may_be_last[edge.before.node] = 0;
+  for (int i = static_cast<int>(nodes_.size()) - 1; i >= 0; --i) {
+    if (may_be_last[i] == 0 || nodes_[i].unknown == kNone) continue;
+    for (const Before& before : before_.of(i)) may_be_last[before.node] = 1;
+  }
+  for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
+    if (may_be_last[i] != 0) may_be_last_.push_back(i);
+  }
 }
 
 std::vector<TimedPipeline::Sender> TimedPipeline::add_nodes(const model::ComputationDag& dag, Sending sending,
@@ -55,24 +65,47 @@ int TimedPipeline::unknown_of(const model::ComputationType& type) const {
   return num_latencies() + static_cast<int>(found - loading_stages_.begin());
 }
 
-TimedPipeline::Makespan TimedPipeline::at(std::span<const double> durations, std::span<const double> unknowns) {
-  const auto factor_of = [&](const Node& node) {
-    return node.computation == kNone || node.unknown == tail_unknown() ? 1.0 : durations[node.computation];
-  };
-  const auto arrival = [&](const Before& before) {
-    return end_[before.node] + (before.latency == kNone ? 0.0 : unknowns[before.latency]);
-  };
+std::vector<TimedPipeline::Makespan> TimedPipeline::at(std::span<const TimedPlan> plans,
+                                                       std::span<const double> unknowns) {
+  constexpr auto lanes = static_cast<std::size_t>(Lanes::SizeAtCompileTime);
+  std::vector<Makespan> makespans;
   end_.resize(nodes_.size());
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    double start = 0;
-    for (const Before& before : before_.of(static_cast<int>(i))) start = std::max(start, arrival(before));
-    const Node& node = nodes_[i];
-    end_[i] = start + (node.unknown == kNone ? durations[node.computation] : factor_of(node) * unknowns[node.unknown]);
+  for (; !plans.empty(); plans = plans.subspan(std::min(lanes, plans.size()))) {
+    const auto plan_in = [&](std::size_t lane) -> const TimedPlan& { return plans[std::min(lane, plans.size() - 1)]; };
+    std::array<const double*, lanes> durations{};
+    for (std::size_t lane = 0; lane < lanes; ++lane) durations[lane] = plan_in(lane).durations.data();
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      Lanes start = Lanes::Zero();
+      for (const Before& before : before_.of(static_cast<int>(i)))
+        start = start.max(end_[before.node] + (before.latency == kNone ? 0.0 : unknowns[before.latency]));
+      const Node& node = nodes_[i];
+      Lanes lasts = Lanes::Ones();
+      if (node.computation != kNone && node.unknown != tail_unknown()) {
+        for (std::size_t lane = 0; lane < lanes; ++lane)
+          lasts[static_cast<int>(lane)] = durations[lane][node.computation];
+      }
+      if (node.unknown != kNone) lasts *= unknowns[node.unknown];
+      end_[i] = start + lasts;
+    }
+    for (std::size_t lane = 0; lane < std::min(lanes, plans.size()); ++lane)
+      makespans.push_back(makespan_in(static_cast<int>(lane), plans[lane], unknowns));
   }
-  const auto last = std::ranges::max_element(end_);
-  Makespan makespan{*last, std::vector<double>(num_unknowns())};
-  for (int i = static_cast<int>(last - end_.begin());;) {
-    if (nodes_[i].unknown != kNone) makespan.gradient[nodes_[i].unknown] += factor_of(nodes_[i]);
+  return makespans;
+}
+
+TimedPipeline::Makespan TimedPipeline::makespan_in(int lane, const TimedPlan& plan,
+                                                   std::span<const double> unknowns) const {
+  const auto arrival = [&](const Before& before) {
+    return end_[before.node][lane] + (before.latency == kNone ? 0.0 : unknowns[before.latency]);
+  };
+  int i = *std::ranges::max_element(may_be_last_, {}, [&](int node) { return end_[node][lane]; });
+  Makespan makespan{end_[i][lane], std::vector<double>(num_unknowns())};
+  for (;;) {
+    const Node& node = nodes_[i];
+    if (node.unknown != kNone) {
+      const bool scales = node.computation != kNone && node.unknown != tail_unknown();
+      makespan.gradient[node.unknown] += scales ? plan.durations[node.computation] : 1;
+    }
     const auto before = before_.of(i);
     if (before.empty()) break;
     const auto critical = std::ranges::max_element(before, {}, arrival);

@@ -8,11 +8,12 @@
 //          seconds that its unknown scales; of a tail: ignored).
 // Output:  makespan and gradient of one critical path. The makespan is convex and piecewise linear in the unknowns.
 // Errors:  none.
-// Cost:    O(computations + dependencies) per call.
+// Cost:    O(plans * (computations + dependencies)) per call; eight plans go through the DAG side by side.
 // Threads: one thread per object.
 // Source:  docs/fidelity.md. planning/checker/plan_run.h, not this file, makes the reported predictions.
 #pragma once
 
+#include <Eigen/Core>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,11 @@
 #include "planning/model/computation_dag.h"
 
 namespace perseus::calibration {
+
+struct TimedPlan {
+  std::vector<double> durations;  ///< per computation, see TimedPipeline
+  double measured_s = 0;
+};
 
 class TimedPipeline {
  public:
@@ -36,10 +42,12 @@ class TimedPipeline {
     double seconds = 0;
     std::vector<double> gradient;  ///< per unknown
   };
-  Makespan at(std::span<const double> durations, std::span<const double> unknowns);
+  /// Per plan.
+  std::vector<Makespan> at(std::span<const TimedPlan> plans, std::span<const double> unknowns);
 
  private:
   static constexpr int kNone = -1;
+  using Lanes = Eigen::Array<double, 8, 1>;  ///< seconds, a plan in each
   /// A computation or a transfer. It lasts as long as its computation, its unknown, or the product of both.
   struct Node {
     int computation = kNone;
@@ -62,12 +70,15 @@ class TimedPipeline {
   /// Adds the nodes, and the edges to transfers.
   std::vector<Sender> add_nodes(const model::ComputationDag& dag, Sending sending, std::vector<Edge>& edges);
   [[nodiscard]] int unknown_of(const model::ComputationType& type) const;
+  /// Of the plan in a lane of `end_`.
+  [[nodiscard]] Makespan makespan_in(int lane, const TimedPlan& plan, std::span<const double> unknowns) const;
 
   LinkModel links_;
   std::vector<Node> nodes_;  ///< in a topological order
   AdjacencyLists<Before> before_;
   std::vector<int> loading_stages_;
-  std::vector<double> end_;
+  std::vector<int> may_be_last_;  ///< nodes that may end last: those with none after them, or none that must take time
+  std::vector<Lanes> end_;
 };
 
 }  // namespace perseus::calibration

@@ -39,7 +39,7 @@ struct Instance {
   }
   [[nodiscard]] double makespan_s(Sending sending) const {
     return TimedPipeline(model::build_dag(profile, schedule, {}).value(), links, sending)
-        .at(durations, unknowns)
+        .at(std::vector{TimedPlan{durations}}, unknowns)[0]
         .seconds;
   }
   [[nodiscard]] double checked_s(bool blocking) const {
@@ -102,6 +102,25 @@ RC_GTEST_PROP(TimedPipelines, WaitOnlyWhereTheySay, ()) {
   RC_ASSERT(within.makespan_s(Sending::waits_between_nodes) == within.makespan_s(Sending::computes));
 }
 
+/// A plan's makespan does not depend on the others beside it.
+RC_GTEST_PROP(TimedPipelines, AreAsLongAlone, ()) {
+  ShrinkingDice dice;
+  const Instance instance = random_instance(dice);
+  const model::ComputationDag dag = model::build_dag(instance.profile, instance.schedule, {}).value();
+  TimedPipeline pipeline(dag, instance.links, Sending::queues);
+  std::vector<TimedPlan> plans(dice.roll(1, 20), TimedPlan{instance.durations});
+  for (TimedPlan& plan : plans) {
+    for (double& duration : plan.durations) duration = dice.real(0.1, 1);
+  }
+  const auto together = pipeline.at(plans, instance.unknowns);
+  RC_ASSERT(together.size() == plans.size());
+  for (std::size_t p = 0; p < plans.size(); ++p) {
+    const auto alone = pipeline.at({&plans[p], 1}, instance.unknowns)[0];
+    RC_ASSERT(alone.seconds == together[p].seconds);
+    RC_ASSERT(alone.gradient == together[p].gradient);
+  }
+}
+
 /// The derivative of a convex function is a slope that nowhere leads above it.
 RC_GTEST_PROP(TimedPipelines, HaveASubgradient, ()) {
   ShrinkingDice dice;
@@ -109,7 +128,8 @@ RC_GTEST_PROP(TimedPipelines, HaveASubgradient, ()) {
   const model::ComputationDag dag = model::build_dag(instance.profile, instance.schedule, {}).value();
   for (const Sending sending : {Sending::waits, Sending::computes, Sending::queues}) {
     TimedPipeline pipeline(dag, instance.links, sending);
-    const auto here = pipeline.at(instance.durations, instance.unknowns);
+    const std::vector plan{TimedPlan{instance.durations}};
+    const auto here = pipeline.at(plan, instance.unknowns)[0];
     std::vector<double> moved = instance.unknowns;
     double predicted_s = here.seconds;
     for (std::size_t k = 0; k < moved.size(); ++k) {
@@ -117,7 +137,7 @@ RC_GTEST_PROP(TimedPipelines, HaveASubgradient, ()) {
       moved[k] += step_s;
       predicted_s += here.gradient[k] * step_s;
     }
-    RC_ASSERT(pipeline.at(instance.durations, moved).seconds >= predicted_s - 1e-9);
+    RC_ASSERT(pipeline.at(plan, moved)[0].seconds >= predicted_s - 1e-9);
   }
 }
 
