@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <map>
 #include <memory>
 
 #include "base/terminal_text.h"
@@ -63,9 +64,6 @@ json::array not_recomputed_json(const formats::PlanFile& file) {
   return columns;
 }
 
-/// The page about all configurations: text for readers, without the data that report.html has.
-constexpr const char* kUncheckedPage = "configurations.html";
-
 std::size_t bound_pieces(const formats::PlanFile& file) { return file.frontier.bound.vertices.size() - 1; }
 
 /// At most that many of the bound's pieces, evenly spread, as many as fit into memory.
@@ -95,12 +93,17 @@ std::string findings_text(const std::vector<std::string>& findings) {
 
 /// What is claimed and not looked at, besides clock_limit_cost_j and other links.
 std::vector<std::string> not_checked_in(const formats::PlanFile& file, const profiling::PooledProfile* planned_with,
-                                        int certificates) {
+                                        int certificates, bool coarser_bound) {
   std::vector<std::string> all;
   const std::size_t pieces = bound_pieces(file), points = file.frontier.points.size();
   if (static_cast<std::size_t>(certificates) < pieces) {
     all.push_back(fmt::format("{} of {} pieces of the lower bound (--certificates)",
                               pieces - static_cast<std::size_t>(certificates), pieces));
+  }
+  if (coarser_bound) {
+    all.emplace_back(
+        "how close the lower bound is to the best one, and whether it holds between what was proven: its "
+        "prices have other steps");
   }
   if (planned_with == nullptr) {
     all.emplace_back("whether times, energies and error bars are those of a profile (--profile)");
@@ -149,6 +152,13 @@ Result<CheckedPlans> check_plans(const std::filesystem::path& path, const Verify
                               (method == file->metadata.end() || method->second == "exact");
   CheckedPlans checked;
   checked.verified = checker::verify_frontier(dag, file->frontier, bound.certificates, options);
+  // The curve of a large DAG depends on the steps of prices of the version that made it. None is above the exact one.
+  options.bound_may_be_lower = bound.price_step > Watts(0) &&
+                               std::ranges::count(checked.verified.findings, "bound", &checker::Finding::quantity) > 0;
+  if (options.bound_may_be_lower) {
+    const auto exact = planner::compute_lower_bound(dag, deadlines, options.progress, true);
+    checked.verified = checker::verify_frontier(dag, file->frontier, exact.certificates, options);
+  }
   for (const checker::Finding& finding : checked.verified.findings) checked.findings.push_back(finding.message);
   checked.files = check_plan_files(*file, path, options.switch_latency, default_rule_of(*file), whole_directory,
                                    part(kCertifyingShare + kPointsShare, 1 - kCertifyingShare - kPointsShare));
@@ -164,7 +174,7 @@ Result<CheckedPlans> check_plans(const std::filesystem::path& path, const Verify
                                               points_worth_expecting(dag)),
                       std::back_inserter(checked.findings));
   }
-  checked.not_checked = not_checked_in(*file, planned_with, checked.verified.certificates);
+  checked.not_checked = not_checked_in(*file, planned_with, checked.verified.certificates, options.bound_may_be_lower);
   std::ranges::copy(checked.files.not_checked, std::back_inserter(checked.not_checked));
   if (!metadata.not_checked.empty()) {
     checked.not_checked.push_back(fmt::format("what plans.json notes as {}", fmt::join(metadata.not_checked, ", ")));
@@ -186,6 +196,7 @@ struct CheckedSearch {
   std::vector<std::string> names;
   std::vector<CheckedPlans> plans;
   std::vector<std::string> findings;
+  std::vector<std::string> not_checked;
   int not_compared = 0;  ///< with the profile: their times and energies are derived
 };
 
@@ -207,6 +218,24 @@ Result<CheckedSearch> check_configurations(const VerifyArguments& arguments) {
     checked.plans.push_back(*std::move(one));
   }
   return checked;
+}
+
+/// What was not checked of each configuration, once what was not of all, and of the folder.
+void collect_not_checked(const std::filesystem::path& folder, CheckedSearch& checked) {
+  std::error_code ignored;
+  for (const char* page : {"configurations.html", "configurations.svg"}) {
+    const bool there = std::filesystem::exists(folder / page, ignored);
+    checked.not_checked.push_back(there ? page : fmt::format("{}, which is missing", page));
+  }
+  std::ranges::move(foreign_files(folder), std::back_inserter(checked.not_checked));
+  std::map<std::string, std::vector<std::string>> configurations;  // by what was not checked of them
+  for (std::size_t c = 0; c < checked.names.size(); ++c) {
+    for (const std::string& one : checked.plans[c].not_checked) configurations[one].push_back(checked.names[c]);
+  }
+  for (const auto& [one, of] : configurations) {
+    checked.not_checked.push_back(of.size() == checked.names.size() ? one
+                                                                    : fmt::format("{}: {}", fmt::join(of, ", "), one));
+  }
 }
 
 /// Compares the configurations with each other and with the files about all of them.
@@ -266,8 +295,7 @@ std::string checked_text(const CheckedSearch& checked) {
       "compared with the configurations: configurations.csv, frontier.csv (every point, and none better left out)\n";
   if (has_clock_limits(checked.plans.front().file)) text += kNotRecomputed;
   if (checked.plans.front().file.metadata.contains(kOtherLinksKey)) text += kOtherLinksNotChecked;
-  text += fmt::format("not checked: {}, configurations.svg\n", kUncheckedPage);
-  text += not_checked_text(checked.plans.front().not_checked);
+  text += not_checked_text(checked.not_checked);
   return text + (checked.findings.empty()
                      ? "verified: all claims hold\n"
                      : fmt::format("NOT verified: {} claims do not hold\n", checked.findings.size()));
@@ -278,18 +306,17 @@ Result<int> run_verify_search(const VerifyArguments& arguments, bool as_json) {
   Result<CheckedSearch> checked = check_configurations(arguments);
   if (!checked) return checked.error();
   check_union(arguments.plans, *checked);
+  collect_not_checked(arguments.plans, *checked);
   const std::vector<std::string>& findings = checked->findings;
-  const std::vector<std::string>& of_plans = checked->plans.front().not_checked;
-  json::array not_checked{kUncheckedPage, "configurations.svg"};
-  not_checked.insert(not_checked.end(), of_plans.begin(), of_plans.end());
   if (as_json) {
-    print(formats::json_text(json::object{{"ok", findings.empty()},
-                                          {"findings", json::array(findings.begin(), findings.end())},
-                                          {"configurations", configurations_json(*checked)},
-                                          {"not_recomputed", not_recomputed_json(checked->plans.front().file)},
-                                          {"not_checked", not_checked},
-                                          {"profile", !arguments.profile.empty()},
-                                          {"not_compared_with_profile", checked->not_compared}}) +
+    print(formats::json_text(
+              json::object{{"ok", findings.empty()},
+                           {"findings", json::array(findings.begin(), findings.end())},
+                           {"configurations", configurations_json(*checked)},
+                           {"not_recomputed", not_recomputed_json(checked->plans.front().file)},
+                           {"not_checked", json::array(checked->not_checked.begin(), checked->not_checked.end())},
+                           {"profile", !arguments.profile.empty()},
+                           {"not_compared_with_profile", checked->not_compared}}) +
           "\n");
   } else {
     print(checked_text(*checked));

@@ -173,9 +173,9 @@ void check_pages(const formats::PlanFile& file, const fs::path& path, Seconds sw
   for (const ResultFile& page : plan_pages(report, drawn)) {
     const std::string_view name = page.name;
     const fs::path at = path.parent_path() / page.name;
-    const bool is_picture = name.ends_with(".svg"), shows_inputs = name == "report.html" || name == "frontier.svg";
+    const bool shows_inputs = name == "report.html" || name == "frontier.svg";
     if (!fs::exists(at, ignored)) {
-      if (needed && !is_picture) checked.findings.push_back(at.string() + " is missing");
+      if (needed) checked.findings.push_back(at.string() + " is missing");
       continue;
     }
     if (shows_inputs && !inputs_known) continue;
@@ -215,6 +215,18 @@ std::string compare_csv(const std::string& text, const std::string& expected, co
   }
 }
 
+std::vector<std::string> foreign_files(const fs::path& folder) {
+  std::vector<std::string> foreign;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name == "plans" || is_plan_output(name) || is_plan_output(name + "/plans.json")) continue;
+    foreign.push_back(entry.path().string() + ", which is no file of 'perseus plan'");
+  }
+  std::ranges::sort(foreign);
+  return foreign;
+}
+
 CheckedFiles check_plan_files(const formats::PlanFile& file, const fs::path& path, Seconds switch_latency,
                               const model::DefaultRule& rule, bool whole_directory,
                               const std::function<void(double done)>& progress) {
@@ -247,6 +259,7 @@ CheckedFiles check_plan_files(const formats::PlanFile& file, const fs::path& pat
   });
   check_pages(file, path, switch_latency, rule, needed, checked);
   check_frequency_plans(file, path, needed, checked, progress);
+  if (needed) std::ranges::move(foreign_files(path.parent_path()), std::back_inserter(checked.not_checked));
   return checked;
 }
 

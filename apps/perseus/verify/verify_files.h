@@ -27,7 +27,7 @@ struct CheckedFiles {
   bool report = false;
   bool trace = false;
   bool pictures = false;
-  std::vector<std::string> not_checked;  ///< written by another version
+  std::vector<std::string> not_checked;  ///< written by another version, or by nobody
 };
 
 /// Calls `progress` with 0..1, once per point.
@@ -35,7 +35,10 @@ CheckedFiles check_plan_files(const formats::PlanFile& file, const std::filesyst
                               const model::DefaultRule& rule, bool whole_directory,
                               const std::function<void(double done)>& progress);
 
-/// The first difference of a CSV file's text from the expected one, or nullopt. Numbers may differ in their last
+/// What lies in the folder and `perseus plan --out` does not write, a phrase each.
+std::vector<std::string> foreign_files(const std::filesystem::path& folder);
+
+/// The first difference of a CSV file's text from the expected one, or "". Numbers may differ in their last
 /// digits.
 std::string compare_csv(const std::string& text, const std::string& expected, const std::string& name);
 

@@ -46,8 +46,10 @@ struct BoundCheck {
 /// Checks that `bound` is a falling, convex curve, nowhere below a certified line, that meets each certificate's line
 /// at its deadline: within `tolerance` of the energy of the whole iteration there, and within tolerance / 1000 of the
 /// deadline. One certificate inside every piece of the curve then proves the whole curve.
+/// `may_be_lower`: only that it is not above each certificate's line at its deadline.
 BoundCheck check_bound(const model::ComputationDag& dag, const model::LowerBound& bound,
-                       std::span<const model::BoundCertificate> certificates, double tolerance = 1e-6);
+                       std::span<const model::BoundCertificate> certificates, double tolerance = 1e-6,
+                       bool may_be_lower = false);
 
 /// One deadline inside every piece of the curve (its middle), at which certificates prove most.
 std::vector<Seconds> deadlines_to_certify(const model::LowerBound& bound);

@@ -69,7 +69,8 @@ class FrontierCheck {
 
   void check_curve(std::span<const model::BoundCertificate> certificates) {
     if (!has_curve()) return;
-    const BoundCheck check = check_bound(dag_, frontier_.bound, certificates, options_.bound_tolerance);
+    const BoundCheck check =
+        check_bound(dag_, frontier_.bound, certificates, options_.bound_tolerance, options_.bound_may_be_lower);
     verification_.certificates = check.certificates;
     verification_.worst_mismatch = check.worst_mismatch;
     for (const std::string& finding : check.findings) report(-1, "bound", 0, 0, finding);

@@ -24,9 +24,10 @@
 namespace perseus::checker {
 
 struct VerifyOptions {
-  double tolerance = 1e-9;        ///< relative, of times and energies
-  double bound_tolerance = 1e-6;  ///< relative to the iteration's energy, of bounds against certificates
-  Seconds switch_latency;         ///< included in the claimed times and energies
+  double tolerance = 1e-9;          ///< relative, of times and energies
+  double bound_tolerance = 1e-6;    ///< relative to the iteration's energy, of bounds against certificates
+  bool bound_may_be_lower = false;  ///< than its certificates prove: of another, coarser method
+  Seconds switch_latency;           ///< included in the claimed times and energies
   /// False: the plans were made without switch latency and minimum dwell, so these cost nothing.
   bool has_clock_limits = true;
   /// The frontier claims to reach both ends: the least makespan of all plans and the least effective energy of all

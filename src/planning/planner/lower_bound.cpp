@@ -11,13 +11,16 @@
 namespace perseus::planner {
 
 LowerBoundResult compute_lower_bound(const model::ComputationDag& dag, const std::vector<Seconds>& certify_at,
-                                     const std::function<void(double done)>& progress) {
+                                     const std::function<void(double done)>& progress, bool exact) {
   const Kinds kinds = make_kinds(dag);
+  LowerBoundResult result;
+  if (!exact) result.price_step = price_step_of(dag, kinds);
   // With a step of prices only the whole curve tells which flow proves it where.
   std::optional<Relaxation> whole;
-  if (!certify_at.empty() && price_step_of(dag, kinds) > Watts(0)) whole.emplace(dag, kinds).lower_deadline(Seconds(0));
-  Relaxation relaxation(dag, kinds);
-  LowerBoundResult result;
+  if (!certify_at.empty() && result.price_step > Watts(0)) {
+    whole.emplace(dag, kinds, result.price_step).lower_deadline(Seconds(0));
+  }
+  Relaxation relaxation(dag, kinds, result.price_step);
   result.certificates.resize(certify_at.size());
   std::vector<int> by_falling_deadline(certify_at.size());
   std::iota(by_falling_deadline.begin(), by_falling_deadline.end(), 0);

@@ -24,10 +24,11 @@ namespace perseus::planner {
 struct LowerBoundResult {
   model::LowerBound bound;
   std::vector<model::BoundCertificate> certificates;
-  long pivots = 0;  ///< operation count of the parametric flow, for the benchmarks
+  long pivots = 0;   ///< operation count of the parametric flow, for the benchmarks
+  Watts price_step;  ///< 0: the curve is exact
 };
-/// Calls `progress` with 0..1, one call per certificate.
+/// Calls `progress` with 0..1, one call per certificate. `exact`: without a step of prices, however large the DAG.
 LowerBoundResult compute_lower_bound(const model::ComputationDag& dag, const std::vector<Seconds>& certify_at = {},
-                                     const std::function<void(double done)>& progress = {});
+                                     const std::function<void(double done)>& progress = {}, bool exact = false);
 
 }  // namespace perseus::planner

@@ -15,6 +15,8 @@
 #include <map>
 #include <sstream>
 
+#include "io/formats/plan_file.h"
+#include "planning/planner/lower_bound.h"
 #include "program.h"
 #include "tests/support/shared_data.h"
 
@@ -314,7 +316,8 @@ TEST(PlanOutput, VerifyMissesNoFile) {
   const ScratchFolder scratch;
   const std::string plans = scratch.path("plans"), aside = scratch.path("aside");
   ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
-  for (const std::string name : {"frontier.csv", "report.html", "trace.json", "plans"}) {
+  for (const std::string name :
+       {"frontier.csv", "report.html", "trace.json", "plans", "frontier.svg", "timeline.svg"}) {
     fs::rename(plans + "/" + name, aside);
     const Outcome missing = run_perseus({"verify", plans});
     EXPECT_EQ(missing.exit_code, 1) << name;
@@ -330,12 +333,55 @@ TEST(PlanOutput, VerifyMissesNoFile) {
     EXPECT_THAT(more.out, HasSubstr(extra + ": no point of plans.json has this file"));
     fs::remove(plans + "/plans/" + extra);
   }
+  std::ofstream(plans + "/notes.txt") << "x";
+  const Outcome foreign = run_perseus({"verify", plans});
+  EXPECT_EQ(foreign.exit_code, 0);
+  EXPECT_THAT(foreign.out, HasSubstr("not checked: " + plans + "/notes.txt, which is no file of 'perseus plan'\n"));
+  fs::remove(plans + "/notes.txt");
   const Outcome without_profile = run_perseus({"verify", plans});
   EXPECT_THAT(without_profile.out, AllOf(HasSubstr("not checked: whether times, energies"),
                                          HasSubstr("not checked: what plans.json notes as Perseus, SHA-256 of ")));
   const json::value as_json = json::parse(run_perseus({"verify", plans, "--certificates", "3", "--json"}).out);
   ASSERT_EQ(as_json.at("not_checked").as_array().size(), 3U);
   EXPECT_THAT(std::string(as_json.at("not_checked").at(0).as_string()), HasSubstr("pieces of the lower bound"));
+}
+
+/// The steps of prices of large pipelines are those of a version: a bound with finer ones is no lie, one above all is.
+TEST(PlanOutput, VerifyAcceptsTheBoundOfAnotherVersion) {
+  const ScratchFolder scratch;
+  std::string csv = "stage,instruction,frequency,time,energy\n";
+  for (int stage = 0; stage < 64; ++stage) {
+    for (const char* instruction : {"forward", "backward"}) {
+      csv += fmt::format("{0},{1},1400,{2},{3}\n{0},{1},1000,{4},{5}\n", stage, instruction, 1 + 0.001 * stage,
+                         300 + stage % 7, 1.2 + 0.001 * stage, 250 + stage % 5);
+    }
+  }
+  const std::string plans = scratch.path("made");
+  const Outcome planned = run_perseus({"plan", scratch.file("profile.csv", csv), "-m", "32", "--blocking-power", "60",
+                                       "--deadlines", "4", "--effort", "low", "--out", plans});
+  ASSERT_EQ(planned.exit_code, 0) << planned.text();
+  const auto file = formats::read_plan_file(plans + "/plans.json");
+  ASSERT_TRUE(file.ok());
+  const std::string own = run_perseus({"verify", plans + "/plans.json", "--certificates", "9"}).out;
+  EXPECT_THAT(own, AllOf(HasSubstr("verified: all claims hold"), Not(HasSubstr("other steps"))));
+  const auto verified_with = [&](model::LowerBound bound) {
+    model::Frontier frontier = file->frontier;
+    frontier.bound = std::move(bound);
+    for (model::FrontierPoint& point : frontier.points) {
+      point.bound = frontier.bound.at(point.time) + file->dag.total_blocking_power() * point.time;
+    }
+    const std::string text = formats::format_plan_file(file->dag, frontier, file->metadata);
+    return run_perseus({"verify", scratch.file("other.json", text), "--certificates", "9"});
+  };
+  model::LowerBound exact = planner::compute_lower_bound(file->dag, {}, {}, true).bound;
+  const Outcome other = verified_with(exact);
+  EXPECT_EQ(other.exit_code, 0) << other.text();
+  EXPECT_THAT(other.out, HasSubstr("not checked: how close the lower bound is to the best one"));
+  for (model::BoundVertex& vertex : exact.vertices)
+    vertex.effective_energy += Watts(10) * (exact.t_star() - vertex.time);
+  const Outcome forged = verified_with(exact);
+  EXPECT_EQ(forged.exit_code, 1);
+  EXPECT_THAT(forged.out, HasSubstr("; its certificate proves "));
 }
 
 TEST(PlanOutput, ANoisyProfileIsPooledAndVerifiedSo) {
@@ -429,6 +475,8 @@ TEST(PlanOutput, TheDefaultPlanIsNotSlowerThanMaximumClockAndTheToleranceIsTheOp
   EXPECT_NEAR(time_of(tolerant, "default_plan"), 4.04, 1e-9);
   EXPECT_EQ(json::parse(run_perseus({"lookup", plans, "--json"}).out).at("point"),
             tolerant.at("default_plan").at("point"));
+  ASSERT_EQ(run_perseus({"show", plans, "--out", scratch.path("shown.html")}).exit_code, 0);
+  EXPECT_THAT(content_of(scratch.path("shown.html")), HasSubstr("at most 1 % slower than everything at maximum clock"));
   const json::value published = planned({"--method", "perseus"});
   EXPECT_EQ(time_of(published, "default_plan"), time_of(published, "fastest_plan"));
   for (const char* wrong : {"0.3", "-1%", "x%", "1001%"}) {

@@ -59,11 +59,19 @@ TEST(PlanSearch, WritesEveryConfigurationAndTheUnionAndVerifies) {
   }
   const Outcome verified = run_perseus({"verify", out, "--profile", sample_profile()});
   EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
-  EXPECT_THAT(verified.out, HasSubstr("not checked: configurations.html"));
+  EXPECT_THAT(verified.out, HasSubstr("not checked: configurations.html\nnot checked: configurations.svg\n"));
   EXPECT_THAT(verified.out, AllOf(HasSubstr("zero-bubble: "), HasSubstr("verified: all claims hold"),
                                   HasSubstr("1 configurations have derived times")));
   const Outcome some = run_perseus({"verify", out, "--certificates", "7"});
   EXPECT_THAT(some.out, ContainsRegex("1f1b: .*, 7 of [1-9][0-9]+ pieces of the bound proven\n"));
+  fs::remove(fs::path(out) / "configurations.svg");
+  std::ofstream(out + "/zero-bubble/notes") << "x";
+  std::ofstream(out + "/notes") << "x";
+  const Outcome foreign = run_perseus({"verify", out});
+  EXPECT_THAT(foreign.out, AllOf(HasSubstr("not checked: configurations.svg, which is missing\n"),
+                                 HasSubstr("not checked: " + out + "/notes, which is no file of 'perseus plan'\n"),
+                                 HasSubstr("not checked: zero-bubble: " + out + "/zero-bubble/notes, which is no")));
+  for (const char* name : {"/zero-bubble/notes", "/notes"}) fs::remove(out + name);
   // The folder of one configuration is a plan like any other; a later plan may replace the whole output.
   EXPECT_EQ(run_perseus({"lookup", out + "/zero-bubble"}).exit_code, 0);
   EXPECT_EQ(run_perseus(search_words({"--out", out})).exit_code, 0);
