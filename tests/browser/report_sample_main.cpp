@@ -1,9 +1,10 @@
 // Writes all reports of a synthetic pipeline, and the dashboard's page, for the browser tests.
-// usage: perseus_report_sample DIR RANKS MICROBATCHES POINTS [STRAGGLER_S]
+// usage: perseus_report_sample DIR RANKS MICROBATCHES POINTS [STRAGGLER_S [SWITCH_LATENCY_S]]
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
 #include "base/json_writer.h"
 #include "io/report/dashboard.h"
@@ -14,6 +15,7 @@
 #include "io/report/timeline.h"
 #include "io/report/timeline_svg.h"
 #include "io/report/trace.h"
+#include "planning/checker/plan_run.h"
 #include "tests/support/report_sample.h"
 
 namespace {
@@ -46,14 +48,24 @@ std::string straggler_choices(const model::ComputationDag& dag, const model::Fro
 int main(int argc, char** argv) {
   using namespace perseus::report;
   if (argc < 5)
-    return std::fputs("usage: perseus_report_sample DIR RANKS MICROBATCHES POINTS [STRAGGLER_S]\n", stderr), 2;
+    return std::fputs("usage: perseus_report_sample DIR RANKS MICROBATCHES POINTS [STRAGGLER_S [SWITCH_LATENCY_S]]\n",
+                      stderr),
+           2;
   const std::filesystem::path dir = argv[1];
   std::filesystem::create_directories(dir);
   const model::ComputationDag dag = sample_dag(std::atoi(argv[2]), std::atoi(argv[3]));
-  const model::Frontier frontier = sample_frontier(dag, std::atoi(argv[4]));
+  model::Frontier frontier = sample_frontier(dag, std::atoi(argv[4]));
   report::ReportInput input{dag, frontier, "sample <&> \"pipeline\" </script>", {}, {}};
   input.inputs = {{"schedule", "1f1b"}, {"ranks", argv[2]}, {"microbatches", argv[3]}, {"blocking power", "83 W"}};
   if (argc > 5) input.straggler = Seconds(std::atof(argv[5]));
+  if (argc > 6) {
+    input.switch_latency = Seconds(std::atof(argv[6]));
+    for (model::FrontierPoint& point : frontier.points) {
+      const checker::PlanRun run = checker::run_plan(dag, point.plan, {input.switch_latency});
+      std::tie(point.time, point.energy, point.effective_energy) =
+          std::tuple(run.makespan, run.energy, run.effective_energy);
+    }
+  }
 
   const auto write = [&](const char* name, const auto& writer) {
     std::ofstream out(dir / name, std::ios::binary);

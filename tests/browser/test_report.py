@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 from chromium import Browser, run_tests  # noqa: E402
 
 SHAPES = {"small": (2, 3, 12, 0.5), "middle": (8, 24, 400, 3.9), "huge": (64, 512, 24, 80)}
+LATE = (4, 12, 40, 3.9, 0.012)
 PHONE = {"width": 390, "height": 844, "phone": True}
 
 # Reads what an element's canvases show through a copy: reading a canvas itself makes Chromium warn.
@@ -36,7 +37,7 @@ class ReportTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="perseus-report-")
-        for name, shape in SHAPES.items():
+        for name, shape in (*SHAPES.items(), ("late", LATE)):
             subprocess.run([cls.program, os.path.join(cls.folder.name, name), *map(str, shape)], check=True,
                            stdout=subprocess.DEVNULL)
         cls.browser = Browser()
@@ -150,7 +151,7 @@ class ReportTest(unittest.TestCase):
         self.assertTrue(after.startswith(f"Point {last} "), after)
 
     def test_times_computed_by_the_page_are_the_planners(self):
-        for shape in SHAPES:
+        for shape in (*SHAPES, "late"):
             with self.subTest(shape=shape):
                 self.open(shape)
                 title = self.titles()[1]

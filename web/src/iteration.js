@@ -52,6 +52,7 @@ export function readIteration(data) {
     incoming: dependencies,
     slow: slowTransfers(count, rank, dependencies),
     order,
+    switchLatency: data.switch_latency_s ?? 0,
   };
 }
 

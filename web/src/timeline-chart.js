@@ -97,14 +97,14 @@ export function createTimelineChart(parent, panels) {
   function facts({ panel, index }) {
     const t = state.panels[panel].timeline;
     const { type, types, microbatch, rank } = t.iteration;
-    const { stage, instruction, clock_mhz, energy_j } = types[type[index]];
+    const { stage, instruction, clock_mhz } = types[type[index]];
     const name = instruction.replaceAll('_', ' ') + (microbatch[index] < 0 ? '' : ` ${microbatch[index]}`);
     return [
       name,
       ['rank', `${rank[index]}${stage < 0 || stage === rank[index] ? '' : `, stage ${stage}`}`],
       ['clock', megahertz(clock_mhz[t.plan[index]])],
       ['time', seconds(t.end[index] - t.start[index])],
-      ['energy', joules(energy_j[t.plan[index]])],
+      ['energy', joules(t.energyOf[index])],
       ['power', watts(t.power[index])],
       ['starts', seconds(t.start[index])],
       ...(t.onPath[index] ? [['critical', 'yes']] : []),

@@ -1,11 +1,36 @@
+import { clockLine } from './clock-line.js';
+
 // Computes when each computation runs under a plan (longest path), and one critical path, back from the end. The rules are
-// those of src/io/report/timeline.cpp.
+// those of src/io/report/timeline.cpp; clocks arrive late as in src/planning/checker/plan_run.h.
 
 export function timelineOf(iteration, plan) {
-  const { count, type, types, rank, incoming } = iteration;
+  if (!iteration.switchLatency) return walk(iteration, plan, (i) => optionOf(iteration, plan, i), () => {});
+  const { type, types, rank } = iteration;
+  const clockOf = (i) => types[type[i]].clock_mhz[plan[i]];
+  const orders = Array.from({ length: iteration.ranks }, () => []); // of the computations whose clocks are set
+  for (let i = 0; i < iteration.count; ++i) if (clockOf(i) > 0) orders[rank[i]].push(i);
+  const next = new Uint32Array(iteration.count);
+  for (const order of orders) order.forEach((i, k) => { next[i] = order[(k + 1) % order.length]; });
+  const lines = orders.map((order) => clockLine(order.length ? clockOf(order[0]) : 0, iteration.switchLatency));
+  const run = (i, start) => (clockOf(i) > 0 ? lines[rank[i]].run(types[type[i]], start) : optionOf(iteration, plan, i));
+  const ended = (i, end) => clockOf(i) > 0 && lines[rank[i]].request(clockOf(next[i]), end);
+  const first = walk(iteration, plan, run, ended);
+  lines.forEach((line) => line.restart(first.makespan));
+  return walk(iteration, plan, run, ended);
+}
+
+function optionOf({ type, types }, plan, i) {
+  const { time_s, energy_j } = types[type[i]];
+  return { time: time_s[plan[i]], energy: energy_j[plan[i]] };
+}
+
+/** run(i, start) returns time and energy of a computation; ended(i, end) follows. */
+function walk(iteration, plan, run, ended) {
+  const { count, rank, incoming } = iteration;
   const { first, before, latency } = incoming;
   const start = new Float64Array(count);
   const end = new Float64Array(count);
+  const energyOf = new Float64Array(count);
   const power = new Float64Array(count);
   const decider = new Int32Array(count).fill(-1); // the predecessor whose end determines the start of a computation
   const rows = Array.from({ length: iteration.ranks }, () => []);
@@ -18,11 +43,12 @@ export function timelineOf(iteration, plan) {
       if (ready > start[i] || closer) decider[i] = before[k];
       if (ready > start[i]) start[i] = ready;
     }
-    const options = types[type[i]];
-    const time = options.time_s[plan[i]];
+    const { time, energy } = run(i, start[i]);
     end[i] = start[i] + time;
-    power[i] = options.energy_j[plan[i]] / time;
-    effective += options.energy_j[plan[i]] - iteration.waiting[rank[i]] * time;
+    energyOf[i] = energy;
+    power[i] = energy / time;
+    effective += energy - iteration.waiting[rank[i]] * time;
+    ended(i, end[i]);
     if (last < 0 || end[i] > end[last]) last = i;
     rows[rank[i]].push(i);
   }
@@ -34,7 +60,7 @@ export function timelineOf(iteration, plan) {
     onPath[i] = 1;
   }
   const energy = effective + iteration.waiting.reduce((a, b) => a + b, 0) * makespan;
-  return { iteration, plan, start, end, power, rows, critical: critical.reverse(), onPath, makespan, energy };
+  return { iteration, plan, start, end, energyOf, power, rows, critical: critical.reverse(), onPath, makespan, energy };
 }
 
 /** Returns the computation on `rank` that runs at `time`, or the nearest one if `nearest`; -1 without one. */

@@ -47,6 +47,7 @@ struct Shown {
   std::string title;
   std::vector<report::ReportFact> facts;
   Seconds switch_latency;
+  model::DefaultRule rule;
 };
 
 Result<Shown> shown_from_plan_file(const ShowOptions& options) {
@@ -62,7 +63,7 @@ Result<Shown> shown_from_plan_file(const ShowOptions& options) {
                              options.plan, last)};
   }
   const Seconds latency = noted_time(*file, kSwitchLatencyKey);
-  Shown shown{std::move(file->dag), std::move(file->frontier), point, options.plan, {}, latency};
+  Shown shown{std::move(file->dag), std::move(file->frontier), point, options.plan, {}, latency, rule};
   for (const auto& [name, value] : file->metadata) shown.facts.push_back({name, value});
   return shown;
 }
@@ -87,7 +88,7 @@ Result<Shown> shown_from_frequencies(const ShowOptions& options) {
   model::FrontierPoint point{timeline.makespan, timeline.energy, timeline.effective_energy, {}, *std::move(plan)};
   point.bound = frontier.bound.at(point.time) + pipeline->dag.total_blocking_power() * point.time;
   frontier.points.push_back(std::move(point));
-  return Shown{std::move(pipeline->dag), std::move(frontier), 0, options.plan, std::move(pipeline->facts), {}};
+  return Shown{std::move(pipeline->dag), std::move(frontier), 0, options.plan, std::move(pipeline->facts), {}, {}};
 }
 
 report::TerminalStyle terminal_style() {
@@ -111,7 +112,8 @@ Result<std::string> picture_for(const std::string& out, const Shown& shown, cons
   if (extension == ".svg") {
     report::write_timeline_svg(drawn.dag(), drawn.plans(), sink);
   } else if (extension == ".html") {
-    report::write_html({shown.dag, shown.frontier, shown.title, shown.facts, {}, {}, shown.switch_latency}, sink);
+    report::write_html({shown.dag, shown.frontier, shown.title, shown.facts, {}, shown.rule, shown.switch_latency},
+                       sink);
   } else if (extension == ".json") {
     report::write_trace(drawn.dag(), drawn.plans(), sink);
   } else {

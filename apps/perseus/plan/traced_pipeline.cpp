@@ -102,16 +102,20 @@ Result<model::Profile> scaled_profile(const UnderstoodTrace& trace, const std::s
 model::TransferLatency latency_of(const UnderstoodTrace& trace) {
   const int ranks = trace.job.ranks;
   const std::vector<int> rank_of = ranks_of_stages(trace.job.schedule());
+  std::vector<double> all_seconds;
+  bool neighbors = true;
   std::map<std::pair<int, bool>, std::vector<double>> seconds;  // by boundary, forward: of several stages
   for (const what_if::TransferTimes& link : trace.slowdown.links) {
     const int from = rank_of[link.boundary + (link.forward ? 0 : 1)];
     const int to = rank_of[link.boundary + (link.forward ? 1 : 0)];
     if (from == to) continue;
     const bool around = std::abs(to - from) > 1;
-    if (around && std::abs(to - from) < ranks - 1) return Seconds(link.median_s);  // no neighbors: one for all
+    neighbors = neighbors && (!around || std::abs(to - from) == ranks - 1);
+    all_seconds.push_back(link.median_s);
     seconds[{around ? ranks - 1 : std::min(from, to), (to > from) != around}].push_back(link.median_s);
   }
   if (seconds.empty()) return {};
+  if (!neighbors) return Seconds(lower_median(all_seconds));  // one for all
   std::vector<model::BoundaryLatency> boundaries(std::max(ranks - 1, seconds.rbegin()->first.first + 1));
   for (const auto& [link, of_stages] : seconds)
     (link.second ? boundaries[link.first].forward : boundaries[link.first].backward) = Seconds(lower_median(of_stages));

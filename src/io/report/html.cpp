@@ -79,8 +79,7 @@ std::string description(const ReportInput& input, const ReportSummary& s) {
       text_of(s.t_star), percent(s.gap_mean_pct), percent(s.gap_max_pct));
   if (input.switch_latency > Seconds(0))
     text += fmt::format(
-        " The figures of the points include that a clock takes effect {} after it was requested; the timelines of this "
-        "page draw clocks that change at once.",
+        " The figures of the points and the timelines include that a clock takes effect {} after it was requested.",
         text_of(input.switch_latency));
   if (s.straggler)
     text += fmt::format(

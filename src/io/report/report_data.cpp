@@ -187,6 +187,7 @@ void write_report_data(const ReportInput& input, const ReportSummary& summary, c
     f.always("format", 1);
     f.always("title", input.title);
     f.always("blocking_power_w", dag.blocking_power);
+    f("switch_latency_s", input.switch_latency);
     write_iteration(f, dag);
     write_curves(f, input.frontier);
     write_plans(f, input, summary);

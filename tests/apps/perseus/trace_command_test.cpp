@@ -136,6 +136,29 @@ TEST(TraceCommand, PlansWithTheTransfersOfSeveralStagesARank) {
   }
 }
 
+/// Constants have one latency for all where stages lie on ranks that are no neighbors: not the first link's alone.
+TEST(TraceCommand, TakesTheMedianOfLinksBetweenRanksThatAreNoNeighbors) {
+  const ScratchFolder scratch;
+  auto schedule = model::make_schedule("1f1b", {4, 4, 1});
+  std::swap(schedule->ranks[1], schedule->ranks[2]);  // stage 0 on rank 0, stage 1 on rank 2
+  json::value events = json::parse(synthetic_timeline(
+      {*schedule, 1, 2,
+       [](const model::Action& a, int, int) { return a.instruction == model::Instruction::forward ? 0.1 : 0.2; },
+       0.05}));
+  for (json::value& event : events.as_array()) {
+    if (event.at("name") != "forward_receive" || event.at("args").at("stage") != 1) continue;
+    event.at("ts") = event.at("ts").to_number<double>() + 40e3;
+    event.at("dur") = event.at("dur").to_number<double>() - 40e3;
+  }
+  const std::string timeline = scratch.file("t.json", json::serialize(events));
+  const std::string names = scratch.file("names.toml", kSyntheticNames), out = scratch.path("job");
+  const Outcome answered = run_perseus(
+      {"trace", timeline, "--names", names, "--profile", sample_profile(), "--out", out, "--effort", "low"});
+  ASSERT_EQ(answered.exit_code, 0) << answered.text();
+  const json::value constants = json::parse(content_of(out + "/constants.json"));
+  EXPECT_NEAR(constants.at("transfer_latency_s").to_number<double>(), 0.05, 1e-6) << json::serialize(constants);
+}
+
 TEST(TraceCommand, MovesLayersFromTheLongestStageOneByOne) {
   const ScratchFolder scratch;
   const auto schedule = model::make_schedule("1f1b", {4, 8, 1});
