@@ -27,6 +27,7 @@
 #include "io/report/comparison_text.h"
 #include "io/report/timeline.h"
 #include "plan/effort.h"
+#include "plan/link_doubt.h"
 #include "plan/pipeline.h"
 #include "plan/slowdown.h"
 #include "planning/baselines/best_of_all.h"
@@ -111,6 +112,23 @@ Result<std::vector<report::ComparedMethod>> run_methods(const model::Computation
   return methods;
 }
 
+/// The exact planner's plans keep their times with all links that the constants allow; of the others, by how much their
+/// plans in time may be late. Per method.
+std::vector<LinkDoubt> judge_links(const Pipeline& pipeline, double slowdown,
+                                   std::vector<report::ComparedMethod>& methods) {
+  std::vector<LinkDoubt> doubts;
+  for (report::ComparedMethod& method : methods) {
+    const bool keeps = method.name == "exact";
+    doubts.push_back(keeps ? keep_with_all_links(pipeline, {slowdown}, method.frontier)
+                           : doubt_about(pipeline, {slowdown}, method.frontier));
+    std::string text = text_of(doubts.back());
+    if (text.empty()) continue;
+    text.pop_back();
+    method.note += (method.note.empty() ? "" : "; ") + text;
+  }
+  return doubts;
+}
+
 json::object point_json(const model::FrontierPoint& p) {
   return {{"time_s", p.time.value()},
           {"energy_j", p.energy.value()},
@@ -160,7 +178,7 @@ json::array pairs_json(const std::vector<report::ComparedMethod>& methods,
 }
 
 json::object json_report(const Pipeline& pipeline, const std::vector<report::ComparedMethod>& methods,
-                         const std::vector<report::PairComparison>& pairs) {
+                         const std::vector<report::PairComparison>& pairs, const std::vector<LinkDoubt>& doubts) {
   json::array all_methods;
   for (const report::ComparedMethod& method : methods) {
     json::array points;
@@ -169,6 +187,8 @@ json::object json_report(const Pipeline& pipeline, const std::vector<report::Com
                                        {"description", method.description},
                                        {"note", method.note},
                                        {"points", std::move(points)}});
+    const LinkDoubt& doubt = doubts[all_methods.size() - 1];
+    if (doubt.sets > 0) all_methods.back().as_object()["other_links"] = json_of(doubt);
   }
   const model::LowerBound& bound = methods.front().frontier.bound;
   return {{"inputs", object_of(pipeline.facts)},
@@ -202,6 +222,10 @@ Status write_comparison(const std::string& directory, const Pipeline& pipeline, 
   for (const report::ReportFact& fact : input.inputs) metadata[fact.name] = fact.value;
   for (const report::ComparedMethod& method : input.methods) {
     metadata["method"] = method.name;
+    metadata.erase(kOtherLinksKey);
+    if (method.name == "exact" && !pipeline.other_links.empty()) {
+      metadata[kOtherLinksKey] = std::to_string(pipeline.other_links.size());
+    }
     files.emplace_back(method.name + "/plans.json", formats::format_plan_file(pipeline.dag, method.frontier, metadata));
   }
   return write_output(directory, is_part_of_a_comparison, files);
@@ -217,6 +241,7 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
   if (Status writable = check_output(options.out, is_part_of_a_comparison); !writable) return writable.error();
   Result<std::vector<report::ComparedMethod>> methods = run_methods(dag, options, *slowdown);
   if (!methods) return methods.error();
+  const std::vector<LinkDoubt> doubts = judge_links(*pipeline, *slowdown, *methods);
   for (report::ComparedMethod& method : *methods) {
     StopCheck never;
     Result<model::Frontier> expected =
@@ -228,7 +253,7 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
   const report::ComparisonInput input{dag, *methods, pipeline->title, described_inputs(*pipeline), *slowdown};
   if (Status written = write_comparison(options.out, *pipeline, input, pairs); !written) return written.error();
   if (as_json) {
-    json::object all = json_report(*pipeline, *methods, pairs);
+    json::object all = json_report(*pipeline, *methods, pairs, doubts);
     if (!options.out.empty()) all["out"] = options.out;
     print(formats::json_text(all) + "\n");
     return 0;

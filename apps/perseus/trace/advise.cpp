@@ -131,17 +131,19 @@ Result<std::vector<Advice>> modeled_advice(const Pipeline& pipeline, planner::Pl
 }
 
 Result<std::vector<Advice>> planned_advice(const Pipeline& pipeline, const planner::PlannerOptions& planner,
-                                           const JobSize& job) {
+                                           const JobSize& job, LinkDoubt& links) {
   Result<model::Frontier> frontier = baselines::plan_best_of_all(pipeline.dag, planner, {});
   if (!frontier) return frontier.error();
-  if (planner.switch_latency == Seconds(0)) keep_with_all_links(pipeline, {}, *frontier);
+  links = planner.switch_latency == Seconds(0) ? keep_with_all_links(pipeline, {}, *frontier)
+                                               : doubt_about(pipeline, {}, *frontier);
   StopCheck never;
   frontier = profiling::expected_frontier(pipeline.dag, pipeline.drawn, *std::move(frontier), never);
   if (!frontier) return frontier.error();
   return advice_of(pipeline.dag, pipeline.drawn, *frontier, job);
 }
 
-std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipeline& pipeline, int gpus) {
+std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipeline& pipeline, int gpus,
+                                        const LinkDoubt& links) {
   std::vector<std::string> all{
       fmt::format("the job runs on {} GPUs ({} a pipeline) day and night, and a year has {:g} days", gpus,
                   gpus_of(pipeline.dag), kDaysPerYear),
@@ -158,6 +160,10 @@ std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipe
   if (options.pipeline.traced) all.push_back(options.pipeline.traced->assumption);
   if (options.switch_latency_s > 0) {
     all.push_back(fmt::format("a clock takes effect {:g} s after it was requested", options.switch_latency_s));
+  }
+  if (std::string doubt = text_of(links); !doubt.empty()) {
+    doubt.pop_back();
+    all.push_back(std::move(doubt));
   }
   if (pipeline.default_blocking) {
     all.push_back(fmt::format("a waiting GPU draws {:.3g} W, a fifth of the profile's highest power: --blocking-power",
@@ -249,10 +255,11 @@ Result<AdviceTable> advise_job(const AdviseOptions& options) {
   ProgressLine progress("planning", options.progress, options.effort == "low" ? "" : "--effort low is faster");
   planner.progress = progress.callback();
   const JobSize job{gpus, options.stragglers};
+  LinkDoubt links;
   const Result<std::vector<Advice>> advice =
-      pipeline->modeled ? modeled_advice(*pipeline, planner, job) : planned_advice(*pipeline, planner, job);
+      pipeline->modeled ? modeled_advice(*pipeline, planner, job) : planned_advice(*pipeline, planner, job, links);
   if (!advice) return advice.error();
-  const std::vector<std::string> assumptions = assumptions_of(options, *pipeline, gpus);
+  const std::vector<std::string> assumptions = assumptions_of(options, *pipeline, gpus, links);
   const report::TextRows rows = advice_rows(options, *pipeline, *advice);
   return AdviceTable{rows, assumptions, advice_text(*pipeline, rows, assumptions),
                      advice_json(options, *pipeline, *advice, assumptions)};

@@ -95,6 +95,20 @@ TEST(CalibrateCommand, PlansKeepTheirTimesWithTheOtherLinksOfConstants) {
   EXPECT_EQ(verified.exit_code, 0) << verified.out;
   EXPECT_THAT(verified.out, HasSubstr("not checked: the other links"));
 
+  const std::string together = scratch.path("together");
+  const Outcome compared = run_perseus({"compare", profile, "--constants", slow, "--methods", "exact,zeus-per-stage",
+                                        "--effort", "low", "--no-progress", "--json", "--out", together});
+  ASSERT_EQ(compared.exit_code, 0) << compared.err;
+  const json::value methods = json::parse(compared.out).at("methods");
+  EXPECT_LE(methods.at(0).at("other_links").at("may_be_late_pct").to_number<double>(), 0.051);
+  EXPECT_EQ(methods.at(1).at("other_links").at("sets"), 1);
+  EXPECT_THAT(std::string(methods.at(1).at("note").as_string()), HasSubstr("with them, the default plan may be "));
+  const Outcome kept = run_perseus({"verify", together + "/exact"});
+  EXPECT_EQ(kept.exit_code, 0) << kept.out;
+  EXPECT_THAT(kept.out, HasSubstr("not checked: the other links"));
+  EXPECT_THAT(run_perseus({"advise", profile, "--constants", slow, "--effort", "low", "--no-progress"}).out,
+              HasSubstr("- 1 other set of links explains the calibrated runs too: the default plan is at most 0."));
+
   // A pipe can be read once.
   for (const char* schedule : {"", " --recompute best --measured-with recomputation"}) {
     const std::string from_pipe = scratch.path("from_pipe");
