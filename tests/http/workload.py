@@ -11,7 +11,7 @@ import random
 import threading
 import time
 
-from served import PROFILE
+from served import PROFILE, until
 
 MICROBATCHES = 24  # enough that some kills interrupt a characterization
 DP, PP = 2, 4
@@ -52,6 +52,15 @@ class Client:
         self.connection = None
         self.address = None
 
+    def ask_until_answered(self, path):
+        """Reads from whichever server serves, as clients with a list of servers do."""
+        def answer():
+            try:
+                return self.ask("GET", path)
+            except Lost:
+                return None
+        return until(answer)
+
     def ask(self, method, path, body=None):
         if self.address not in self.addresses.now:
             with self.addresses.changed:
@@ -66,13 +75,13 @@ class Client:
                                     {"Content-Type": "application/json"})
             reply = self.connection.getresponse()
             content = reply.read()
-        except (OSError, http.client.HTTPException) as problem:
+            if reply.status == 503:
+                raise OSError("it stops or stands by, or its database is unreachable")
+        except (OSError, http.client.HTTPException) as problem:  # retry, also elsewhere
             self.connection.close()
-            raise Lost from problem
-        if reply.status == 503:  # the server stops or stands by, or its database is unreachable: retry, also elsewhere
             self.address = None
             time.sleep(0.02)
-            raise Lost
+            raise Lost from problem
         return reply.status, json.loads(content)
 
 
@@ -292,21 +301,21 @@ class Workload:
         """Asserts the acknowledged state of the jobs that changed. Returns their states."""
         states = []
         for name, (body, acknowledged) in list(self.profiles.items())[0 if everything else -4:]:
-            status, answer = client.ask("GET", f"/v1/profiles/{name}")
+            status, answer = client.ask_until_answered(f"/v1/profiles/{name}")
             assert status == 200 or not acknowledged, answer
             if status == 200:
                 assert answer["profile_csv"] == body["profile_csv"], f"profile {name} is another one"
         for job in self.jobs:
             if not (everything or job.touched or draw.random() < 0.05):
                 continue
-            view = self.expect(client.ask("GET", f"/v1/jobs/{job.id}"))
+            view = self.expect(client.ask_until_answered(f"/v1/jobs/{job.id}"))
             self.check_view(job, view)
             states.append(view["state"])
             version = (view.get("plan") or {}).get("version", 0)
             assert version >= self.newest.get(job.id, 0), f"{job.id}: plan {self.newest[job.id]} is lost: {view}"
             if version > 0 and view["state"] != "finished" and job.ranks:
                 rank = draw.choice(sorted(job.ranks))
-                plan = self.expect(client.ask("GET", f"/v1/jobs/{job.id}/ranks/{rank}/plan"))
+                plan = self.expect(client.ask_until_answered(f"/v1/jobs/{job.id}/ranks/{rank}/plan"))
                 self.remember(job.id, rank, plan)
             job.touched = False
         return states
@@ -332,7 +341,7 @@ class Workload:
     def settled(self, client):
         """Whether no work is pending: every job with a known profile has its plan, all notices are in force."""
         for job in self.jobs:
-            view = self.expect(client.ask("GET", f"/v1/jobs/{job.id}"))
+            view = self.expect(client.ask_until_answered(f"/v1/jobs/{job.id}"))
             assert view["state"] != "failed", view
             if view["state"] == "characterizing" or (job.profile_asked and view["state"] == "registered"):
                 return False
