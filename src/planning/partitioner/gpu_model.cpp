@@ -28,24 +28,27 @@ constexpr Seconds kLaunchLatency{5e-6};
 //                TFLOPS are the same at the clock that they state peaks at: 1740, 1410, 1830 and 1856 MHz.
 //   memory       data sheets: 696, 1935 (80 GB), 2039 (80 GB), 3350, 4800, 8000 GB/s.
 //   link         one direction. PCIe 4.0 x16: 32 GB/s; NVLink 3, 4 and 5: half of the data sheets' 600, 900, 1800 GB/s.
+//   network      a share of the node's, one direction: DGX A100 has 200 Gb/s a GPU, DGX H100, H200 and B200 400 Gb/s
+//   (data
+//                sheets); A40 (100 Gb/s) and A100-PCIe (as SXM): assumed.
 //   power limit  data sheets; A100-SXM: 500 W, since the published profile draws up to 480 W where the data sheet has
 //                400.
 //   power        static and dynamic power, voltage knee and floor: assumed. A40, A100: estimated by hand with the
 //                published profiles as a guide; the others: A100's shape, scaled to their limit.
 //   blocking     A40, A100-SXM: published with the profiles (70.38, 83.64 W); the others: assumed.
 constexpr std::array kGpus = {
-    GpuModel{"A40", Megahertz(210), Megahertz(1740), Megahertz(15), 74.8e12, 149.7e12, 696e9, 32e9, Watts(300),
+    GpuModel{"A40", Megahertz(210), Megahertz(1740), Megahertz(15), 74.8e12, 149.7e12, 696e9, 32e9, 12.5e9, Watts(300),
              Watts(90), Watts(280), 0.63, 0.80, Watts(70.38)},
-    GpuModel{"A100-PCIe", Megahertz(210), Megahertz(1410), Megahertz(15), 156e12, 312e12, 1935e9, 32e9, Watts(300),
-             Watts(60), Watts(360), 0.79, 0.86, Watts(75)},
-    GpuModel{"A100-SXM", Megahertz(210), Megahertz(1410), Megahertz(15), 156e12, 312e12, 2039e9, 300e9, Watts(500),
-             Watts(60), Watts(500), 0.79, 0.86, Watts(83.64)},
-    GpuModel{"H100-SXM", Megahertz(345), Megahertz(1980), Megahertz(15), 535.3e12, 1070.6e12, 3350e9, 450e9, Watts(700),
-             Watts(105), Watts(725), 0.70, 0.80, Watts(140)},
-    GpuModel{"H200-SXM", Megahertz(345), Megahertz(1980), Megahertz(15), 535.3e12, 1070.6e12, 4800e9, 450e9, Watts(700),
-             Watts(105), Watts(725), 0.70, 0.80, Watts(140)},
-    GpuModel{"B200-SXM", Megahertz(345), Megahertz(1965), Megahertz(15), 1191e12, 2382e12, 8000e9, 900e9, Watts(1000),
-             Watts(150), Watts(1036), 0.70, 0.80, Watts(200)},
+    GpuModel{"A100-PCIe", Megahertz(210), Megahertz(1410), Megahertz(15), 156e12, 312e12, 1935e9, 32e9, 25e9,
+             Watts(300), Watts(60), Watts(360), 0.79, 0.86, Watts(75)},
+    GpuModel{"A100-SXM", Megahertz(210), Megahertz(1410), Megahertz(15), 156e12, 312e12, 2039e9, 300e9, 25e9,
+             Watts(500), Watts(60), Watts(500), 0.79, 0.86, Watts(83.64)},
+    GpuModel{"H100-SXM", Megahertz(345), Megahertz(1980), Megahertz(15), 535.3e12, 1070.6e12, 3350e9, 450e9, 50e9,
+             Watts(700), Watts(105), Watts(725), 0.70, 0.80, Watts(140)},
+    GpuModel{"H200-SXM", Megahertz(345), Megahertz(1980), Megahertz(15), 535.3e12, 1070.6e12, 4800e9, 450e9, 50e9,
+             Watts(700), Watts(105), Watts(725), 0.70, 0.80, Watts(140)},
+    GpuModel{"B200-SXM", Megahertz(345), Megahertz(1965), Megahertz(15), 1191e12, 2382e12, 8000e9, 900e9, 50e9,
+             Watts(1000), Watts(150), Watts(1036), 0.70, 0.80, Watts(200)},
 };
 
 /// How drivers name these GPUs: a word for the model, and one that begins like the form ("SXM4") or not like another.
@@ -82,7 +85,7 @@ class Roofline {
     for (const Kernel& kernel : kernels) {
       const Seconds compute(kernel.flops / (kMatmulEfficiency * kernel.speed * peak_ * clock_share));
       const Seconds memory(kernel.bytes / (kMemoryEfficiency * gpu_.bytes_per_s));
-      const Seconds link(kernel.link_bytes / gpu_.link_bytes_per_s);
+      const Seconds link(kernel.link_bytes / gpu_.link_bytes_per_s + kernel.network_bytes / gpu_.network_bytes_per_s);
       const Seconds busy = std::max(compute, memory);
       const Seconds time = busy + link + kernel.launches * kLaunchLatency;
       // Busy seconds at full dynamic power; the two overlap, so together they are at most the kernel's.

@@ -3,7 +3,7 @@
 // Problem: estimate time and energy of a layer at every clock without having the GPU.
 // Model:   per kernel:
 //            time(f)  = max(flops / (kMatmulEfficiency * peak * f/f_max), bytes / (kMemoryEfficiency * bandwidth))
-//                       + link_bytes / link + launches * kLaunchLatency
+//                       + link_bytes / link + network_bytes / network + launches * kLaunchLatency
 //            power(f) = static + dynamic * f/f_max * (V(f)/V_max)^2 * min(1, compute share + kMemoryActivity *
 //                       memory share); blocking power while it sends
 //          V is constant up to the knee and linear from there. A layer whose mean power exceeds the limit runs as at
@@ -35,8 +35,9 @@ struct GpuModel {
   Megahertz lowest, highest, step;  ///< SM clocks
   double tf32_flops_per_s;          ///< dense, at the highest clock
   double bf16_flops_per_s;
-  double bytes_per_s;       ///< memory
-  double link_bytes_per_s;  ///< to the other GPUs of its tensor-parallel group, one direction
+  double bytes_per_s;          ///< memory
+  double link_bytes_per_s;     ///< to the other GPUs of its node, one direction
+  double network_bytes_per_s;  ///< to other nodes, its share, one direction
   Watts power_limit;
   Watts static_power;
   Watts dynamic_power;   ///< at the highest clock and full load; static + dynamic may exceed the limit

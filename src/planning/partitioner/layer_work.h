@@ -27,9 +27,10 @@ inline constexpr double kUnalignedSpeed = 0.75;
 struct Kernel {
   double flops = 0;       ///< of matrix products; other kernels are memory-bound
   double bytes = 0;       ///< read and written
-  double link_bytes = 0;  ///< sent to the tensor-parallel group
+  double link_bytes = 0;  ///< sent to GPUs of the same node: the tensor-parallel group, experts
   int launches = 1;
-  double speed = 1;  ///< of its matrix products, relative to the usual speed; see kUnalignedSpeed
+  double speed = 1;          ///< of its matrix products, relative to the usual speed; see kUnalignedSpeed
+  double network_bytes = 0;  ///< sent to experts of other nodes
 };
 
 struct LayerWork {

@@ -89,6 +89,7 @@ TransformerShape mixture(TransformerShape shape, int experts, int active, int ex
 TransformerShape deepseek_v3() {
   TransformerShape shape = mixture(gated(61, 7168, 128, 128, 128, 18432, 129280), 256, 8, 2048);
   shape.shared_experts = 1;
+  shape.expert_nodes = 4;
   shape.dense_layers = 3;
   shape.q_rank = 1536;
   shape.kv_rank = 512;

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 namespace perseus::partitioner {
 namespace {
+
+constexpr double kGpusOfNode = 8;
 
 /// Collects one layer's kernels. Counts are doubles: they are large, and only their ratios matter.
 class LayerBuilder {
@@ -92,8 +95,19 @@ class LayerBuilder {
     linear(ffn, shape_.hidden, tp, rows_per_token, copies_here);
   }
 
+  /// Tokens to the GPUs of their experts, and the results back. A token's experts lie on `expert_nodes` nodes at most;
+  /// to each it goes once through the network, and from there on within the node.
+  void exchange() {
+    const double gpus = workload_.expert_parallel, node = std::min(gpus, kGpusOfNode);
+    const double vectors = 2 * tokens_ / workload_.tensor_parallel * shape_.hidden * element_;
+    const double sent = std::min<double>(shape_.active_experts, gpus);
+    const double nodes = std::min({sent, gpus / node, double(shape_.expert_nodes)});
+    if (gpus > 1) { add({0, 0, vectors * sent * (node - 1) / node, 2, 1, vectors * nodes * (1 - node / gpus)}, 1); }
+  }
+
   void experts() {
     linear(shape_.hidden, shape_.experts);
+    exchange();
     // Sorts tokens by expert, and back.
     elementwise(4.0 * shape_.active_experts, shape_.hidden);
     const double before = work_.parameters;
@@ -151,8 +165,8 @@ class LayerBuilder {
   void add(const Kernel& kernel, double factor) {
     work_.forward.push_back(kernel);
     const int launches = static_cast<int>(factor * kernel.launches);
-    work_.backward.push_back(
-        {factor * kernel.flops, factor * kernel.bytes, factor * kernel.link_bytes, launches, kernel.speed});
+    work_.backward.push_back({factor * kernel.flops, factor * kernel.bytes, factor * kernel.link_bytes, launches,
+                              kernel.speed, factor * kernel.network_bytes});
   }
 
   const TransformerShape& shape_;

@@ -31,6 +31,7 @@ struct TransformerShape {
   int positions = 0;  ///< learned position embeddings
   // Mixture of experts, in all layers but the first `dense_layers`.
   int experts = 0, active_experts = 0, expert_ffn = 0, shared_experts = 0, dense_layers = 0;
+  int expert_nodes = 1 << 20;  ///< at most as many nodes have the experts of a token
   // Multi-head latent attention (DeepSeek): ranks of the compressed queries and keys, size of the rotary part.
   int q_rank = 0, kv_rank = 0, rope_size = 0;
   int mtp_layers = 0;

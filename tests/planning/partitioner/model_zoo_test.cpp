@@ -120,6 +120,25 @@ TEST(ModelZoo, FlopsByHand) {
   EXPECT_LT(flops, 400e9);
 }
 
+TEST(ModelZoo, ExpertsExchangeTokensByHand) {
+  const auto sent = [](const std::vector<Kernel>& kernels) {
+    double network = 0, link = 0;
+    for (const Kernel& kernel : kernels) network += kernel.network_bytes, link += kernel.link_bytes;
+    return std::pair(network, link);
+  };
+  // 64 GPUs, 8 nodes: a token's vector goes to 4 nodes, of which an eighth is its own, and to 8 GPUs in them, and back.
+  const auto deepseek = work_of("deepseek-v3");
+  const double vectors = 2.0 * 4096 * 7168 * 2;
+  EXPECT_EQ(sent(deepseek[2].forward), std::pair(0.0, 0.0)) << "dense";
+  EXPECT_NEAR(sent(deepseek[3].forward).first, vectors * 4 * 7 / 8, 1);
+  EXPECT_NEAR(sent(deepseek[3].forward).second, vectors * 8 * 7 / 8, 1);
+  EXPECT_EQ(sent(deepseek[3].backward), sent(deepseek[3].forward));
+  // 8 GPUs of one node: no network.
+  const auto mixtral = work_of("mixtral-8x7b");
+  EXPECT_EQ(sent(mixtral[3].forward).first, 0);
+  EXPECT_NEAR(sent(mixtral[3].forward).second, 2.0 * 4096 * 4096 * 2 * 2 * 7 / 8, 1);
+}
+
 TEST(ModelZoo, TensorParallelSharesTheProducts) {
   Workload workload;
   workload.sequence_length = 1024;
@@ -167,11 +186,11 @@ TEST(Roofline, Laws) {
 }
 
 TEST(Roofline, OneKernelByHand) {
-  const GpuModel gpu{"toy", Megahertz(500), Megahertz(1000), Megahertz(100), 1e12, 2e12, 1e9,
-                     1e9,   Watts(1000),    Watts(100),      Watts(400),     0.5,  0.5,  Watts(50)};
+  const GpuModel gpu{"toy", Megahertz(500), Megahertz(1000), Megahertz(100), 1e12, 2e12, 1e9,      1e9,
+                     2e9,   Watts(1000),    Watts(100),      Watts(400),     0.5,  0.5,  Watts(50)};
   LayerWork work;
-  work.forward = {{1.6e12, 0, 0, 0}};      // 1 s at 80 % of 2e12
-  work.backward = {{0, 0.8e9, 0.5e9, 0}};  // 1 s of memory, half a second of link
+  work.forward = {{1.6e12, 0, 0, 0}};                 // 1 s at 80 % of 2e12
+  work.backward = {{0, 0.8e9, 0.25e9, 0, 1, 0.5e9}};  // 1 s of memory, a quarter of link, a quarter of network
   const std::vector<Megahertz> clocks{Megahertz(1000), Megahertz(500)};
   const auto costs = costs_of(work, gpu, Precision::bf16, clocks);
   EXPECT_NEAR(costs[0].forward.value(), 1, 1e-12);
