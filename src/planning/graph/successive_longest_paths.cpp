@@ -16,9 +16,7 @@ SuccessiveLongestPaths::SuccessiveLongestPaths(const ParametricNetwork& network)
     : network_(network),
       nodes_(network.num_nodes + 1),
       entry_along_(network.num_arcs()),
-      entry_against_(network.num_arcs()),
-      segment_(network.num_arcs(), 0),
-      flow_(network.num_arcs(), 0) {
+      entry_against_(network.num_arcs()) {
   collect_entries();
   set_earliest_times();
 }
@@ -39,7 +37,9 @@ void SuccessiveLongestPaths::collect_entries() {
     const int tail = network_.tail[a], head = network_.head[a];
     entry_along_[a] = at[head]++;
     entry_against_[a] = at[tail]++;
-    entries_[entry_along_[a]] = {tail, a, network_.length[network_.first[a]]};
+    const Integer longest = network_.length[network_.first[a]];
+    arcs_.push_back({tail, head, 0, 0, 0, longest, longest});
+    entries_[entry_along_[a]] = {tail, a, longest};
     entries_[entry_against_[a]] = {head, ~a, -kUnlimited};
   }
 }
@@ -64,11 +64,11 @@ void SuccessiveLongestPaths::set_earliest_times() {
 }
 
 SuccessiveLongestPaths::Position SuccessiveLongestPaths::position(int arc) const {
-  const int segment = segment_[arc], at = network_.first[arc] + segment;
-  if (segment == 0 || flow_[arc] > network_.threshold[at]) return {segment, segment};
-  const Integer span = time(network_.head[arc]) - time(network_.tail[arc]);
-  if (span <= network_.length[at]) return {segment, segment};
-  return {segment - 1, span >= network_.length[at - 1] ? segment - 1 : segment};
+  const Arc& a = arcs_[arc];
+  if (a.segment == 0 || a.flow > a.threshold) return {a.segment, a.segment};
+  const Integer span = time(a.head) - time(a.tail);
+  if (span <= a.length) return {a.segment, a.segment};
+  return {a.segment - 1, span >= a.longer ? a.segment - 1 : a.segment};
 }
 
 void SuccessiveLongestPaths::reach(int node, Integer distance, int entry) {
@@ -145,24 +145,28 @@ int SuccessiveLongestPaths::head_of(int entry) const {
 Integer SuccessiveLongestPaths::capacity(int entry) const {
   const int arc = entries_[entry].arc;
   if (arc >= 0) {
-    const int next = network_.first[arc] + segment_[arc] + 1;
-    return next == network_.first[arc + 1] ? kUnlimited : network_.threshold[next] - flow_[arc];
+    const int next = network_.first[arc] + arcs_[arc].segment + 1;
+    return next == network_.first[arc + 1] ? kUnlimited : network_.threshold[next] - arcs_[arc].flow;
   }
-  const int at = network_.first[~arc] + segment_[~arc];
-  const Integer flow = flow_[~arc];
-  return flow - network_.threshold[flow > network_.threshold[at] ? at : at - 1];
+  const Arc& a = arcs_[~arc];
+  return a.flow - (a.flow > a.threshold ? a.threshold : network_.threshold[network_.first[~arc] + a.segment - 1]);
 }
 
 void SuccessiveLongestPaths::set_flow(int arc, Integer flow) {
-  flow_[arc] = flow;
+  Arc& a = arcs_[arc];
   const int first = network_.first[arc], last = network_.first[arc + 1] - 1;
-  int at = first + segment_[arc];
+  int at = first + a.segment;
   while (at < last && network_.threshold[at + 1] <= flow) ++at;
   while (network_.threshold[at] > flow) --at;
-  segment_[arc] = at - first;
-  entries_[entry_along_[arc]].least = network_.length[at];
-  const int taken_back = flow > network_.threshold[at] ? at : at - 1;
-  entries_[entry_against_[arc]].least = flow == 0 ? -kUnlimited : -network_.length[taken_back];
+  a = {a.tail,
+       a.head,
+       at - first,
+       flow,
+       network_.threshold[at],
+       network_.length[at],
+       network_.length[std::max(first, at - 1)]};
+  entries_[entry_along_[arc]].least = a.length;
+  entries_[entry_against_[arc]].least = flow == 0 ? -kUnlimited : flow > a.threshold ? -a.length : -a.longer;
 }
 
 bool SuccessiveLongestPaths::augment() {
@@ -181,7 +185,8 @@ bool SuccessiveLongestPaths::augment() {
   for (int v = network_.source; v != network_.sink; v = head_of(nodes_[v].toward_sink)) {
     const int entry_arc = entries_[nodes_[v].toward_sink].arc;
     const int arc = std::max(entry_arc, ~entry_arc);
-    changes_.push_back({arc, flow_[arc], flow_[arc] + (entry_arc >= 0 ? least : -least)});
+    const Integer flow = arcs_[arc].flow;
+    changes_.push_back({arc, flow, flow + (entry_arc >= 0 ? least : -least)});
     set_flow(arc, changes_.back().after);
   }
   return true;

@@ -36,7 +36,7 @@ class SuccessiveLongestPaths {
     const Node& n = nodes_[node];
     return n.search == search_ && n.distance < passed_ ? n.time - (passed_ - n.distance) : n.time;
   }
-  [[nodiscard]] Integer flow(int arc) const { return flow_[arc]; }
+  [[nodiscard]] Integer flow(int arc) const { return arcs_[arc].flow; }
   struct FlowChange {
     int arc;
     Integer before, after;
@@ -64,6 +64,13 @@ class SuccessiveLongestPaths {
     int arc;        // ~arc: against its direction
     Integer least;  // -kUnlimited: closed, as no flow can be taken back
   };
+  // An arc and its flow, in a cache line: a rounding asks for the position of each.
+  struct Arc {
+    int tail, head;
+    int segment = 0;  // the last one whose threshold the flow reaches
+    Integer flow = 0, threshold = 0;
+    Integer length, longer;  // of the segment, and of the one before
+  };
   struct Waiting {
     Integer distance;
     int entry;
@@ -86,8 +93,7 @@ class SuccessiveLongestPaths {
   std::vector<Node> nodes_;  // and one more, that ends entries_
   std::vector<Entry> entries_;
   std::vector<int> entry_along_, entry_against_;  // per arc
-  std::vector<int> segment_;                      // per arc: the last one whose threshold its flow reaches
-  std::vector<Integer> flow_;
+  std::vector<Arc> arcs_;
   Integer flow_value_ = 0;
   std::vector<FlowChange> changes_;
 
