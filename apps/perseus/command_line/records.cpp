@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "io/formats/csv.h"
 #include "io/report/format.h"
@@ -12,8 +13,14 @@ namespace {
 
 namespace json = boost::json;
 
-std::string csv_cell(const json::value& value, int digits) {
+std::string csv_cell(const json::value& value, std::string_view format, int digits) {
   if (value.is_null()) return "";
+  if (const json::array* list = value.if_array()) {
+    std::string text;
+    for (const json::value& one : *list) text += (text.empty() ? "" : " ") + csv_cell(one, format, digits);
+    return text;
+  }
+  if (!format.empty()) return fmt::format(fmt::runtime(fmt::format("{{:{}}}", format)), value.to_number<double>());
   if (value.is_string()) return formats::csv_field(std::string(value.get_string()));
   if (value.is_bool()) return value.get_bool() ? "1" : "0";
   if (!value.is_double()) return fmt::format("{}", value.to_number<std::int64_t>());
@@ -43,16 +50,17 @@ json::value field_of(const json::value& record, std::string_view path) {
 
 std::string csv_of(std::string_view header, const json::array& records, int digits) {
   std::string text;
-  std::vector<std::string_view> keys;
+  std::vector<std::pair<std::string_view, std::string_view>> keys;  // and formats
   for (std::string_view rest = header; !rest.empty();) {
     const std::string_view column = rest.substr(0, rest.find(','));
-    text += fmt::format("{}{}", keys.empty() ? "" : ",", column.substr(0, column.find('=')));
-    keys.push_back(column.substr(column.find('=') + 1));
+    const std::string_view name = column.substr(0, column.find(':'));
+    text += fmt::format("{}{}", keys.empty() ? "" : ",", name.substr(0, name.find('=')));
+    keys.emplace_back(name.substr(name.find('=') + 1), column.substr(std::min(column.size(), name.size() + 1)));
     rest.remove_prefix(std::min(rest.size(), column.size() + 1));
   }
   text += '\n';
   for (const json::value& record : records) {
-    for (const std::string_view key : keys) text += csv_cell(field_of(record, key), digits) + ",";
+    for (const auto& [key, format] : keys) text += csv_cell(field_of(record, key), format, digits) + ",";
     text.back() = '\n';
   }
   return text;
@@ -69,6 +77,17 @@ report::TextRows text_rows(const json::array& records, const std::vector<TextCol
     for (const TextColumn& column : columns) cells.push_back(text_cell(field_of(record, column.key), column));
   }
   return rows;
+}
+
+json::array Table::json() const {
+  json::array all;
+  for (const json::value& record : records) {
+    json::object& visible = all.emplace_back(json::object()).get_object();
+    for (const auto& [key, value] : record.get_object()) {
+      if (std::ranges::find(not_in_json, std::string_view(key)) == not_in_json.end()) visible[key] = value;
+    }
+  }
+  return all;
 }
 
 json::object object_of(const std::vector<report::ReportFact>& facts) {

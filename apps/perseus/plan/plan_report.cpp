@@ -151,23 +151,6 @@ std::string plan_text(const Pipeline& pipeline, const model::Frontier& frontier,
 
 json::object plan_json(const Pipeline& pipeline, const report::ReportSummary& summary,
                        const std::vector<PointFigures>& figures) {
-  json::array points;
-  for (const PointFigures& f : figures) {
-    json::object point;
-    for (const Column& column : point_columns()) {
-      const double value = column.value(f);
-      point[column.name] = column.is_count ? json::value(static_cast<int>(value)) : json::value(value);
-    }
-    for (const RankColumn& column : rank_columns()) {
-      json::array values;
-      for (const checker::ClockChanges& rank : f.per_rank) {
-        const double value = column.value(rank);
-        values.push_back(column.is_count ? json::value(static_cast<int>(value)) : json::value(value));
-      }
-      point[column.name] = std::move(values);
-    }
-    points.push_back(std::move(point));
-  }
   json::object fastest = json_of(summary.fastest);
   fastest["saving_pct"] = summary.fastest_saving_pct;
   json::array tolerances;
@@ -190,7 +173,7 @@ json::object plan_json(const Pipeline& pipeline, const report::ReportSummary& su
                    {"tolerances", std::move(tolerances)},
                    {"all_maximum_clock", json_of(summary.all_max)},
                    {"minimum_energy", json_of(summary.min_energy)},
-                   {"points", std::move(points)}};
+                   {"points", points_of(figures).json()}};
   if (summary.straggler) {
     all["straggler"] = json::object{{"deadline_s", summary.straggler->deadline.value()},
                                     {"point", summary.straggler->point},

@@ -1,44 +1,13 @@
 #include "plan/point_figures.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <array>
-#include <iterator>
+#include <boost/json/array.hpp>
 #include <utility>
 
 #include "io/report/timeline.h"
 #include "planning/checker/plan_run.h"
 
 namespace perseus::cli {
-namespace {
-
-constexpr std::array<Column, 15> kColumns{{
-    {"point", [](const PointFigures& p) { return double(p.point); }, true},
-    {"time_s", [](const PointFigures& p) { return p.time.value(); }},
-    {"energy_j", [](const PointFigures& p) { return p.energy.value(); }},
-    {"effective_energy_j", [](const PointFigures& p) { return p.effective_energy.value(); }},
-    {"bound_j", [](const PointFigures& p) { return p.bound.value(); }},
-    {"gap_pct", [](const PointFigures& p) { return p.gap_pct; }},
-    {"average_power_w", [](const PointFigures& p) { return p.average_power.value(); }},
-    {"saving_pct", [](const PointFigures& p) { return p.saving_pct; }},
-    {"slowdown_pct", [](const PointFigures& p) { return p.slowdown_pct; }},
-    {"clock_limit_cost_j", [](const PointFigures& p) { return p.clock_limit_cost.value(); }},
-    {"clock_changes", [](const PointFigures& p) { return double(p.clock_changes); }, true},
-    {"shortest_dwell_s", [](const PointFigures& p) { return p.shortest_dwell.value(); }},
-    {"time_stddev_s", [](const PointFigures& p) { return p.error_bars.time_stddev.value(); }},
-    {"energy_stddev_j", [](const PointFigures& p) { return p.error_bars.energy_stddev.value(); }},
-    {"lateness_s", [](const PointFigures& p) { return p.lateness.value(); }},
-}};
-
-constexpr std::array<RankColumn, 2> kColumnsPerRank{{
-    {"rank_clock_changes", [](const checker::ClockChanges& c) { return double(c.count); }, true},
-    {"rank_shortest_dwell_s", [](const checker::ClockChanges& c) { return c.shortest_dwell.value(); }},
-}};
-
-}  // namespace
-
 std::vector<PointFigures> figures_of(const model::ComputationDag& dag, const model::Frontier& frontier,
                                      Seconds switch_latency) {
   const report::Timeline reference = report::timeline_of(dag, model::all_maximum_clock(dag));
@@ -79,26 +48,40 @@ std::vector<PointFigures> figures_of(const model::ComputationDag& dag, const mod
   return all;
 }
 
-std::span<const Column> point_columns() { return kColumns; }
-
-std::span<const RankColumn> rank_columns() { return kColumnsPerRank; }
+Table points_of(const std::vector<PointFigures>& figures) {
+  const auto of_ranks = [](auto figure) {
+    return [=](const PointFigures& p) {
+      boost::json::array values;
+      for (const checker::ClockChanges& rank : p.per_rank) values.push_back(figure(rank));
+      return values;
+    };
+  };
+  return table_of<PointFigures>(
+      figures,
+      {{"point", &PointFigures::point},
+       {"time_s", &PointFigures::time},
+       {"energy_j", &PointFigures::energy},
+       {"effective_energy_j", &PointFigures::effective_energy},
+       {"bound_j", &PointFigures::bound},
+       {"gap_pct", &PointFigures::gap_pct},
+       {"average_power_w", &PointFigures::average_power},
+       {"saving_pct", &PointFigures::saving_pct},
+       {"slowdown_pct", &PointFigures::slowdown_pct},
+       {"clock_limit_cost_j", &PointFigures::clock_limit_cost},
+       {"clock_changes", &PointFigures::clock_changes},
+       {"shortest_dwell_s", &PointFigures::shortest_dwell},
+       {"time_stddev_s", [](const PointFigures& p) { return p.error_bars.time_stddev; }},
+       {"energy_stddev_j", [](const PointFigures& p) { return p.error_bars.energy_stddev; }},
+       {"lateness_s", &PointFigures::lateness},
+       {"rank_clock_changes", of_ranks([](const checker::ClockChanges& c) { return c.count; })},
+       {"rank_shortest_dwell_s", of_ranks([](const checker::ClockChanges& c) { return c.shortest_dwell.value(); })}});
+}
 
 std::string frontier_csv(const std::vector<PointFigures>& figures) {
-  std::vector<std::string_view> names;
-  for (const Column& column : kColumns) names.emplace_back(column.name);
-  for (const RankColumn& column : kColumnsPerRank) names.emplace_back(column.name);
-  std::string text = fmt::format("{}\n", fmt::join(names, ","));
-  for (const PointFigures& point : figures) {
-    for (const Column& column : kColumns) fmt::format_to(std::back_inserter(text), "{},", column.value(point));
-    for (const RankColumn& column : kColumnsPerRank) {
-      for (const checker::ClockChanges& rank : point.per_rank) {
-        fmt::format_to(std::back_inserter(text), "{:.6g} ", column.value(rank));
-      }
-      text.back() = ',';
-    }
-    text.back() = '\n';
-  }
-  return text;
+  return points_of(figures).csv(
+      "point,time_s,energy_j,effective_energy_j,bound_j,gap_pct,average_power_w,saving_pct,slowdown_pct,"
+      "clock_limit_cost_j,clock_changes,shortest_dwell_s,time_stddev_s,energy_stddev_j,lateness_s,"
+      "rank_clock_changes:.6g,rank_shortest_dwell_s:.6g");
 }
 
 }  // namespace perseus::cli

@@ -3,16 +3,13 @@
 // Input:   the DAG, a frontier of at least one point.
 // Output:  figures per point, and the columns with their names (units in the suffix). Clock changes are counted per
 //          iteration over all ranks, the shortest dwell is the shortest over all ranks, both by the plan checker.
-// Errors:  none.
 // Cost:    one simulation per point.
-// Threads: pure.
 #pragma once
 
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "command_line/records.h"
 #include "io/report/error_bars.h"
 #include "planning/checker/clock_changes.h"
 #include "planning/model/computation_dag.h"
@@ -41,21 +38,7 @@ struct PointFigures {
 std::vector<PointFigures> figures_of(const model::ComputationDag& dag, const model::Frontier& frontier,
                                      Seconds switch_latency);
 
-struct Column {
-  std::string_view name;
-  double (*value)(const PointFigures&);
-  bool is_count = false;
-};
-std::span<const Column> point_columns();
-
-/// A figure per rank, as text: a column of frontier.csv (values of the ranks separated by spaces).
-struct RankColumn {
-  std::string_view name;
-  double (*value)(const checker::ClockChanges&);
-  bool is_count = false;
-};
-std::span<const RankColumn> rank_columns();
-
+Table points_of(const std::vector<PointFigures>& figures);
 /// The header line, then one line per point, slowest first. Numbers are the shortest text that reads back the same.
 std::string frontier_csv(const std::vector<PointFigures>& figures);
 

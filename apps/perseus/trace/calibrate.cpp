@@ -30,6 +30,9 @@ namespace perseus::cli {
 namespace {
 
 constexpr int kMostFolds = 5;
+constexpr std::string_view kPredictionColumns =
+    "plan,kind,time_s,predicted_time_s,replayed_time_s,energy_j,predicted_energy_j,time_error_pct:.4f,"
+    "replay_error_pct:.4f,energy_error_pct:.4f";
 
 struct CalibrateOptions {
   std::string ops;
@@ -82,20 +85,6 @@ Result<CalibrationOutcome> calibrate_all(const CalibrateOptions& options) {
   std::vector<std::string> doubts = calibration::doubts_of(*calibration, *predictions, *trace);
   return CalibrationOutcome{*std::move(trace),  folds,     *std::move(predictions), errors, *std::move(calibration),
                             std::move(profile), constants, std::move(doubts)};
-}
-
-std::string predictions_csv(const CalibrationOutcome& outcome) {
-  std::string text =
-      "plan,kind,time_s,predicted_time_s,replayed_time_s,energy_j,predicted_energy_j,time_error_pct,replay_error_pct,"
-      "energy_error_pct\n";
-  for (const calibration::Prediction& p : outcome.predictions) {
-    const model::TracedPlan& plan = outcome.trace.plans[p.plan];
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f}\n", plan.id, plan.kind, p.measured_time.value(),
-                    p.predicted_time.value(), p.replayed_time.value(), p.measured_energy.value(),
-                    p.predicted_energy.value(), 100 * p.time_error(), 100 * p.replay_error(), 100 * p.energy_error());
-  }
-  return text;
 }
 
 std::string ms_text(const calibration::Fitted<Seconds>& time) {
@@ -165,17 +154,7 @@ boost::json::value latency_json(const model::TransferLatency& mean, const model:
 }
 
 boost::json::object json_of(const CalibrationOutcome& outcome) {
-  boost::json::array plans, loading;
-  for (const calibration::Prediction& p : outcome.predictions) {
-    const model::TracedPlan& plan = outcome.trace.plans[p.plan];
-    plans.push_back({{"plan", plan.id},
-                     {"kind", plan.kind},
-                     {"time_s", p.measured_time.value()},
-                     {"predicted_time_s", p.predicted_time.value()},
-                     {"replayed_time_s", p.replayed_time.value()},
-                     {"energy_j", p.measured_energy.value()},
-                     {"predicted_energy_j", p.predicted_energy.value()}});
-  }
+  boost::json::array loading;
   const calibration::Calibration& c = outcome.calibration;
   for (const calibration::StageLoading& l : c.loading)
     loading.push_back({{"stage", l.stage},
@@ -207,16 +186,20 @@ boost::json::object json_of(const CalibrationOutcome& outcome) {
             {"energy_coverage_pct", 100 * e.energy_coverage}}},
           {"warnings", boost::json::value_from(outcome.doubts)},
           {"constants", constants},
-          {"plans", plans},
+          {"plans", predictions_of(outcome).json()},
           {"origin", origin_json()}};
+}
+
+OutputDirectory::IsOurs files_of_a_calibration() {
+  return one_of({"profile.csv", "constants.json", "predictions.csv", "report.html"});
 }
 
 Status write_calibration(const std::string& directory, const CalibrationOutcome& outcome,
                          const std::vector<report::ReportFact>& facts) {
-  return write_output(directory, one_of({"profile.csv", "constants.json", "predictions.csv", "report.html"}),
+  return write_output(directory, files_of_a_calibration(),
                       {{"profile.csv", formats::format_profile_csv(outcome.profile)},
                        {"constants.json", formats::format_pipeline_constants(outcome.constants)},
-                       {"predictions.csv", predictions_csv(outcome)},
+                       {"predictions.csv", predictions_of(outcome).csv(kPredictionColumns)},
                        {"report.html", [&](const report::Sink& sink) {
                           report::write_static_page(calibration_page(outcome, facts), sink);
                         }}});
@@ -236,7 +219,7 @@ Result<int> run_calibrate(const CalibrateOptions& options, bool as_json) {
     print(formats::json_text(json_of(*outcome)) + "\n");
     return 0;
   }
-  print(report::text_of(prediction_rows(*outcome), output_columns()) + summary_of(*outcome));
+  print(report::text_of(predictions_of(*outcome).text(), output_columns()) + summary_of(*outcome));
   if (!options.out.empty()) {
     print(
         fmt::format("\nwritten to {0}; to look at: {0}/report.html; next:\n  perseus plan {0}/profile.csv --constants "

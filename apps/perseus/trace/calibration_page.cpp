@@ -48,19 +48,29 @@ report::TextRows constant_rows(const calibration::Calibration& c) {
 
 }  // namespace
 
-report::TextRows prediction_rows(const CalibrationOutcome& outcome) {
-  report::TextRows table{
-      {"plan left out", "measured s", "predicted s", "error %", "replayed %", "measured J", "predicted J", "error %"},
-      {}};
-  for (const calibration::Prediction& p : outcome.predictions) {
-    const model::TracedPlan& plan = outcome.trace.plans[p.plan];
-    table.rows.push_back(
-        {fmt::format("{} {}", plan.id, plan.kind), fmt::format("{:.3f}", p.measured_time.value()),
-         fmt::format("{:.3f}", p.predicted_time.value()), fmt::format("{:+.3f}", 100 * p.time_error()),
-         fmt::format("{:+.3f}", 100 * p.replay_error()), fmt::format("{:.1f}", p.measured_energy.value()),
-         fmt::format("{:.1f}", p.predicted_energy.value()), fmt::format("{:+.3f}", 100 * p.energy_error())});
-  }
-  return table;
+Table predictions_of(const CalibrationOutcome& outcome) {
+  using calibration::Prediction;
+  const auto plan_of = [&](const Prediction& p) -> const model::TracedPlan& { return outcome.trace.plans[p.plan]; };
+  return table_of<Prediction>(
+      outcome.predictions,
+      {{"plan", [=](const Prediction& p) { return plan_of(p).id; }},
+       {"kind", [=](const Prediction& p) { return plan_of(p).kind; }},
+       {"name",
+        [=](const Prediction& p) { return fmt::format("{} {}", plan_of(p).id, plan_of(p).kind); },
+        "plan left out",
+        {},
+        1,
+        false},
+       {"time_s", &Prediction::measured_time, "measured s", "{:.3f}"},
+       {"predicted_time_s", &Prediction::predicted_time, "predicted s", "{:.3f}"},
+       {"time_error_pct", [](const Prediction& p) { return 100 * p.time_error(); }, "error %", "{:+.3f}", 1, false},
+       {"replayed_time_s", &Prediction::replayed_time},
+       {"replay_error_pct", [](const Prediction& p) { return 100 * p.replay_error(); }, "replayed %", "{:+.3f}", 1,
+        false},
+       {"energy_j", &Prediction::measured_energy, "measured J", "{:.1f}"},
+       {"predicted_energy_j", &Prediction::predicted_energy, "predicted J", "{:.1f}"},
+       {"energy_error_pct", [](const Prediction& p) { return 100 * p.energy_error(); }, "error %", "{:+.3f}", 1,
+        false}});
 }
 
 report::TextRows link_model_rows(const calibration::Calibration& c) {
@@ -92,7 +102,7 @@ report::StaticPage calibration_page(const CalibrationOutcome& outcome, const std
   page.sections.push_back(
       {.heading = "Plans left out",
        .drawings = {error_picture(outcome)},
-       .table = prediction_rows(outcome),
+       .table = predictions_of(outcome).text(),
        .note = fmt::format(
            "{} plans of {} stages, {} microbatches, schedule {}; each plan predicted from the other {} of {} "
            "parts. Mean |error| of time: {:.3f} %, largest {:.3f} %; energy: rms {:.3f} %, largest {:.3f} %. The "

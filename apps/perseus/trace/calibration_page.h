@@ -2,13 +2,12 @@
 //
 // Input:   a calibration, with the predictions of plans that were left out of it.
 // Output:  cells of tables; a page for write_static_page().
-// Errors:  none.
-// Threads: pure functions.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "command_line/records.h"
 #include "evaluation/calibration/calibrate.h"
 #include "io/formats/pipeline_constants.h"
 #include "io/report/static_page.h"
@@ -26,7 +25,7 @@ struct CalibrationOutcome {
   std::vector<std::string> doubts;
 };
 
-report::TextRows prediction_rows(const CalibrationOutcome& outcome);
+Table predictions_of(const CalibrationOutcome& outcome);
 /// All link models that were tried, each with its errors on plans left out (with the plans' own computation times).
 report::TextRows link_model_rows(const calibration::Calibration& calibration);
 

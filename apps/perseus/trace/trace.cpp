@@ -11,8 +11,6 @@
 #include "command_line/exit_codes.h"
 #include "command_line/origin.h"
 #include "command_line/output_directory.h"
-#include "command_line/records.h"
-#include "command_line/terminal_size.h"
 #include "io/formats/boost_json_text.h"
 #include "plan/traced_pipeline.h"
 #include "planning/model/blocking_power.h"
@@ -47,15 +45,8 @@ Result<TraceAnswer> answer_of(const TraceOptions& options) {
   return answer;
 }
 
-std::string text_of(const TraceAnswer& answer) {
-  std::string text = lines_of(trace_facts(answer));
-  if (!answer.slowdown.causes.empty())
-    text += "\nWho makes the job wait:\n" + report::text_of(cause_rows(answer), output_columns());
-  text += "\nWhat a step is spent on:\n" + report::text_of(waiting_rows(answer), output_columns());
-  text += "\nComputations:\n" + report::text_of(time_rows(answer), output_columns(), 2);
-  if (believable(answer)) text += "\nWhat Perseus would save:\n" + answer.saving.text;
-  if (answer.others.size() < 2) return text;
-  return text + "\nWhat else would help:\n" + report::text_of(other_rows(answer), output_columns());
+OutputDirectory::IsOurs files_of_a_trace() {
+  return one_of({"profile.csv", "constants.json", "schedule.csv", "report.html"});
 }
 
 Status write_trace(const TraceOptions& options, const TraceAnswer& answer) {
@@ -69,7 +60,7 @@ Status write_trace(const TraceOptions& options, const TraceAnswer& answer) {
   std::ranges::move(origin_facts(), std::back_inserter(inputs));
   files.emplace_back("report.html",
                      [&](const report::Sink& sink) { report::write_static_page(trace_page(answer, inputs), sink); });
-  return write_output(options.out, one_of({"profile.csv", "constants.json", "schedule.csv", "report.html"}), files);
+  return write_output(options.out, files_of_a_trace(), files);
 }
 
 Result<int> run_trace(TraceOptions& options, bool as_json) {
@@ -91,7 +82,7 @@ Result<int> run_trace(TraceOptions& options, bool as_json) {
     answer->timeline_svg = traced_timelines(*answer, pipeline);
     if (Status written = write_trace(options, *answer); !written) return written.error();
   }
-  print(as_json ? formats::json_text(trace_json(*answer)) + "\n" : text_of(*answer));
+  print(as_json ? formats::json_text(trace_json(*answer)) + "\n" : trace_text(*answer));
   if (!options.out.empty() && !as_json)
     print(fmt::format("\nwritten to {0}; to look at: {0}/report.html\n", options.out));
   return 0;

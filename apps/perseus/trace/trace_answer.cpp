@@ -8,6 +8,8 @@
 #include <cmath>
 
 #include "base/median.h"
+#include "command_line/records.h"
+#include "command_line/terminal_size.h"
 #include "io/report/format.h"
 #include "io/report/heat_map.h"
 #include "io/report/line_chart.h"
@@ -24,7 +26,6 @@ using what_if::Waiting;
 constexpr std::size_t kMostRankRows = 64;
 constexpr std::ptrdiff_t kMostNumbers = 3;  ///< of steps
 
-std::string step_text(double s) { return report::text_of(Seconds(s)); }
 std::string share_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 /// "3, 7 and 2 more"
@@ -144,7 +145,7 @@ std::string waiting_picture(const TraceAnswer& answer) {
     const std::string title = w.worker.pipeline < 0 ? "" : fmt::format("data-parallel rank {}", w.worker.pipeline);
     if (groups.empty() || groups.back().title != title) groups.push_back({title, {}});
     groups.back().bars.push_back({fmt::format("rank {}", w.worker.rank),
-                                  step_text(answer.slowdown.measured_s),
+                                  seconds_cell(answer.slowdown.measured_s),
                                   {w.computing_s, w.communicating_s, w.waiting_s}});
   }
   return report::stacked_bars("What a step is spent on", {"computing", "communicating", "waiting"}, groups);
@@ -164,41 +165,49 @@ std::string heat_picture(const TraceAnswer& answer) {
   return report::heat_map("Share of a step that a rank waits", map);
 }
 
-}  // namespace
-
-int gpus_of(const UnderstoodTrace& trace) { return trace.job.pipelines * trace.job.ranks * trace.job.tensor_parallel; }
-
 report::TextRows cause_rows(const TraceAnswer& answer) {
   report::TextRows rows{{"cause", "step without it", "explains"}, {}};
   for (const SlowdownCause& cause : answer.slowdown.causes)
-    rows.rows.push_back({cause_text(cause, answer.job), step_text(cause.without_s), share_text(cause.share)});
+    rows.rows.push_back({cause_text(cause, answer.job), seconds_cell(cause.without_s), share_text(cause.share)});
   return rows;
 }
 
-report::TextRows waiting_rows(const TraceAnswer& answer) {
-  report::TextRows rows{{"worker", "computing", "communicating", "waiting", "share waiting"}, {}};
-  for (const Waiting& w : shown_waiting(answer))
-    rows.rows.push_back({name_of(w), step_text(w.computing_s), step_text(w.communicating_s), step_text(w.waiting_s),
-                         share_text(w.waiting_s / answer.slowdown.measured_s)});
-  return rows;
+Table waiting_table(const TraceAnswer& answer, const std::vector<Waiting>& waiting) {
+  return table_of<Waiting>(
+      waiting, {{"data_rank", [](const Waiting& w) { return w.worker.pipeline; }},
+                {"rank", [](const Waiting& w) { return w.worker.rank; }},
+                {"worker", [](const Waiting& w) { return name_of(w); }, "worker", {}, 1, false},
+                {"computing_s", &Waiting::computing_s, "computing", seconds_cell},
+                {"communicating_s", &Waiting::communicating_s, "communicating", seconds_cell},
+                {"waiting_s", &Waiting::waiting_s, "waiting", seconds_cell},
+                {"share", [&](const Waiting& w) { return w.waiting_s / answer.slowdown.measured_s; }, "share waiting",
+                 share_text, 1, false}});
 }
 
-report::TextRows time_rows(const TraceAnswer& answer) {
-  report::TextRows rows{{"stage", "instruction", "median", "between steps", "between microbatches", "between workers"},
-                        {}};
-  for (const what_if::TypeTimes& t : answer.slowdown.types)
-    rows.rows.push_back({fmt::format("{}", t.stage), std::string(name_of(t.instruction)), step_text(t.median_s),
-                         share_text(t.steps), share_text(t.microbatches), share_text(t.workers)});
-  return rows;
+Table times_table(const TraceAnswer& answer) {
+  return table_of<what_if::TypeTimes>(
+      answer.slowdown.types,
+      {{"stage", &what_if::TypeTimes::stage, "stage"},
+       {"instruction", [](const what_if::TypeTimes& t) { return name_of(t.instruction); }, "instruction"},
+       {"median_s", &what_if::TypeTimes::median_s, "median", seconds_cell},
+       {"spread_steps", &what_if::TypeTimes::steps, "between steps", share_text},
+       {"spread_microbatches", &what_if::TypeTimes::microbatches, "between microbatches", share_text},
+       {"spread_workers", &what_if::TypeTimes::workers, "between workers", share_text}});
 }
 
-report::TextRows other_rows(const TraceAnswer& answer) {
-  report::TextRows rows{{"pipeline", "time", "against traced"}, {}};
-  for (const what_if::OtherPlan& other : answer.others)
-    rows.rows.push_back({other.name, step_text(other.pipeline_s),
-                         fmt::format("{:+.1f} %", 100 * (other.pipeline_s / answer.others.front().pipeline_s - 1))});
-  return rows;
+Table others_table(const TraceAnswer& answer) {
+  const auto against_traced = [&](const what_if::OtherPlan& other) {
+    return other.pipeline_s / answer.others.front().pipeline_s - 1;
+  };
+  return table_of<what_if::OtherPlan>(answer.others,
+                                      {{"name", &what_if::OtherPlan::name, "pipeline"},
+                                       {"pipeline_s", &what_if::OtherPlan::pipeline_s, "time", seconds_cell},
+                                       {"against", against_traced, "against traced", "{:+.1f} %", 0.01, false}});
 }
+
+}  // namespace
+
+int gpus_of(const UnderstoodTrace& trace) { return trace.job.pipelines * trace.job.ranks * trace.job.tensor_parallel; }
 
 std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
   const what_if::TracedJob& job = answer.job;
@@ -225,7 +234,7 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
            "{} complete, {} incomplete and left out{}{}{}", job.steps.size(), job.incomplete_steps,
            job.guesses_steps ? "; the timeline numbers none: a microbatch that comes again begins one" : "",
            answer.timeline.thinned > 1 ? fmt::format(", one of {} read", answer.timeline.thinned) : std::string(),
-           answer.timeline.read_s > 0 ? fmt::format(", the first {} read", step_text(answer.timeline.read_s))
+           answer.timeline.read_s > 0 ? fmt::format(", the first {} read", seconds_cell(answer.timeline.read_s))
                                       : std::string())});
   for (const std::string& fault : job.faults) facts.push_back({"left out", fault});
   for (const what_if::ClockOffset& clock : job.clocks) facts.push_back({"clock", clock_text(clock)});
@@ -235,19 +244,20 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
   facts.push_back({"replay", fmt::format("median error of a step {:.3f} %{}, {:.3f} % by computing alone",
                                          100 * answer.errors.with_links, job.has_transfers ? " with links" : "",
                                          100 * answer.errors.computing_alone)});
-  facts.push_back({"step", fmt::format("{} as measured, {} replayed, {} ideal", step_text(s.measured_s),
-                                       step_text(s.as_run_s), step_text(s.ideal_s))});
+  facts.push_back({"step", fmt::format("{} as measured, {} replayed, {} ideal", seconds_cell(s.measured_s),
+                                       seconds_cell(s.as_run_s), seconds_cell(s.ideal_s))});
   if (s.between_s)
-    facts.push_back({"between steps", fmt::format("{} from the end of a step to the next, {} of a step",
-                                                  step_text(*s.between_s), share_text(*s.between_s / s.measured_s))});
+    facts.push_back(
+        {"between steps", fmt::format("{} from the end of a step to the next, {} of a step", seconds_cell(*s.between_s),
+                                      share_text(*s.between_s / s.measured_s))});
   if (!s.links.empty()) {
     std::string links;
     bool sized = false;
     for (const what_if::TransferTimes& l : s.links) {
       links +=
           fmt::format("{}{}->{} {} (at most {}{})", links.empty() ? "" : ", ", l.boundary + (l.forward ? 0 : 1),
-                      l.boundary + (l.forward ? 1 : 0), step_text(l.median_s), step_text(l.longest_s),
-                      l.bytes_per_s ? fmt::format("; {} + {:.3g} GB/s", step_text(l.latency_s), *l.bytes_per_s / 1e9)
+                      l.boundary + (l.forward ? 1 : 0), seconds_cell(l.median_s), seconds_cell(l.longest_s),
+                      l.bytes_per_s ? fmt::format("; {} + {:.3g} GB/s", seconds_cell(l.latency_s), *l.bytes_per_s / 1e9)
                                     : std::string());
       sized |= l.bytes_per_s.has_value();
     }
@@ -257,21 +267,33 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
     facts.push_back({"links", "none in the timeline: what transfers cost cannot be told from loading and launches"});
   }
   const double waiting = mean_waiting(answer);
-  facts.push_back({"waiting", fmt::format("{} of a step, {}, in the mean of all ranks", step_text(waiting),
+  facts.push_back({"waiting", fmt::format("{} of a step, {}, in the mean of all ranks", seconds_cell(waiting),
                                           share_text(waiting / s.measured_s))});
   if (!believable(answer)) {
     facts.push_back({"doubt", doubt_about(answer)});
     return facts;
   }
-  facts.push_back({"who", s.causes.empty() ? fmt::format("nobody: an ideal step takes {}", step_text(s.ideal_s))
+  facts.push_back({"who", s.causes.empty() ? fmt::format("nobody: an ideal step takes {}", seconds_cell(s.ideal_s))
                                            : cause_text(s.causes.front(), job)});
   return facts;
+}
+
+std::string trace_text(const TraceAnswer& answer) {
+  std::string text = lines_of(trace_facts(answer));
+  if (!answer.slowdown.causes.empty())
+    text += "\nWho makes the job wait:\n" + report::text_of(cause_rows(answer), output_columns());
+  text += "\nWhat a step is spent on:\n" +
+          report::text_of(waiting_table(answer, shown_waiting(answer)).text(), output_columns());
+  text += "\nComputations:\n" + report::text_of(times_table(answer).text(), output_columns(), 2);
+  if (believable(answer)) text += "\nWhat Perseus would save:\n" + answer.saving.text;
+  if (answer.others.size() < 2) return text;
+  return text + "\nWhat else would help:\n" + report::text_of(others_table(answer).text(), output_columns());
 }
 
 json::object trace_json(const TraceAnswer& answer) {
   const what_if::TracedJob& job = answer.job;
   const what_if::Slowdown& s = answer.slowdown;
-  json::array causes, waiting, steps, types, links, others, clocks;
+  json::array causes, steps, links, clocks;
   for (const SlowdownCause& c : s.causes) {
     json::object cause{{"kind", what_if::name_of(c.kind)}, {"without_s", c.without_s}, {"share", c.share}};
     if (c.worker.pipeline >= 0) cause["data_rank"] = c.worker.pipeline;
@@ -285,24 +307,9 @@ json::object trace_json(const TraceAnswer& answer) {
     if (c.factor != 1) cause["factor"] = c.factor;
     causes.push_back(std::move(cause));
   }
-  for (const Waiting& w : answer.waiting)
-    waiting.push_back({{"data_rank", w.worker.pipeline},
-                       {"rank", w.worker.rank},
-                       {"computing_s", w.computing_s},
-                       {"communicating_s", w.communicating_s},
-                       {"waiting_s", w.waiting_s}});
   for (std::size_t i = 0; i < job.steps.size(); ++i)
     steps.push_back(
         {{"step", job.steps[i].number}, {"measured_s", job.steps[i].time_s()}, {"replayed_s", s.step_s[i]}});
-  for (const what_if::TypeTimes& t : s.types)
-    types.push_back({{"stage", t.stage},
-                     {"instruction", name_of(t.instruction)},
-                     {"median_s", t.median_s},
-                     {"spread_steps", t.steps},
-                     {"spread_microbatches", t.microbatches},
-                     {"spread_workers", t.workers}});
-  for (const what_if::OtherPlan& other : answer.others)
-    others.push_back({{"name", other.name}, {"pipeline_s", other.pipeline_s}});
   for (const what_if::TransferTimes& l : s.links)
     links.push_back({{"boundary", l.boundary},
                      {"direction", l.forward ? "forward" : "backward"},
@@ -340,10 +347,10 @@ json::object trace_json(const TraceAnswer& answer) {
           {"as_run_s", s.as_run_s},
           {"ideal_s", s.ideal_s},
           {"causes", std::move(causes)},
-          {"waiting", std::move(waiting)},
-          {"times", std::move(types)},
+          {"waiting", waiting_table(answer, answer.waiting).json()},
+          {"times", times_table(answer).json()},
           {"links", std::move(links)},
-          {"others", std::move(others)},
+          {"others", others_table(answer).json()},
           {"doubt", believable(answer) ? json::value(nullptr) : json::value(doubt_about(answer))},
           {"saving", believable(answer) ? json::value(answer.saving.json) : json::value(nullptr)},
           {"steps", std::move(steps)}};
@@ -375,12 +382,12 @@ report::StaticPage trace_page(const TraceAnswer& answer, const std::vector<repor
                "the profile or the modeled GPU."});
   page.sections.push_back({.heading = "Steps", .drawings = {step_picture(answer)}});
   page.sections.push_back({.heading = "Computations",
-                           .table = time_rows(answer),
+                           .table = times_table(answer).text(),
                            .note = "Spreads are standard deviations of medians, as shares of the median."});
   if (!answer.others.empty())
     page.sections.push_back(
         {.heading = "What else would help",
-         .table = other_rows(answer),
+         .table = others_table(answer).text(),
          .note = "The usual times of the job in the DAG of each, without transfers. Schedules with two stages "
                  "per rank halve each stage; those that split backward halve it."});
   if (!believable(answer)) return page;

@@ -1,9 +1,7 @@
-// What `perseus trace` found in a timeline, as tables, JSON and a page.
+// What `perseus trace` found in a timeline, as text, JSON and a page.
 //
 // Input:   a traced job and what slows it down.
-// Output:  cells of tables; one JSON object; a page for write_static_page().
-// Errors:  none.
-// Threads: pure functions.
+// Output:  text for a terminal; one JSON object; a page for write_static_page().
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -26,15 +24,9 @@ struct TraceAnswer : UnderstoodTrace {
 
 /// Of the whole job.
 int gpus_of(const UnderstoodTrace& trace);
-report::TextRows cause_rows(const TraceAnswer& answer);
-/// Per rank, or per stage (means over pipelines) where there are more than kMostRankRows ranks.
-report::TextRows waiting_rows(const TraceAnswer& answer);
-/// Computing times per stage and instruction.
-report::TextRows time_rows(const TraceAnswer& answer);
-/// Equal stages and other schedules that are shorter.
-report::TextRows other_rows(const TraceAnswer& answer);
 /// What was read and how far the rest can be believed, and the answers in one sentence each.
 std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer);
+std::string trace_text(const TraceAnswer& answer);
 boost::json::object trace_json(const TraceAnswer& answer);
 report::StaticPage trace_page(const TraceAnswer& answer, const std::vector<report::ReportFact>& inputs);
 
