@@ -212,6 +212,7 @@ std::vector<report::ReportFact> facts_of(const CalibrateOptions& options) {
 }
 
 Result<int> run_calibrate(const CalibrateOptions& options, bool as_json) {
+  if (Status writable = check_output(options.out, files_of_a_calibration()); !writable) return writable.error();
   const auto outcome = calibrate_all(options);
   if (!outcome) return outcome.error();
   if (Status written = write_calibration(options.out, *outcome, facts_of(options)); !written) return written.error();

@@ -64,6 +64,7 @@ Status write_trace(const TraceOptions& options, const TraceAnswer& answer) {
 }
 
 Result<int> run_trace(TraceOptions& options, bool as_json) {
+  if (Status writable = check_output(options.out, files_of_a_trace()); !writable) return writable.error();
   auto answer = answer_of(options);
   if (!answer) return answer.error();
   PipelineOptions& pipeline = options.advise.pipeline;

@@ -222,7 +222,9 @@ TEST(CalibrateCommand, NamesOptionsThatAreWrong) {
       {{"calibrate", ops}, 64, "ITERS"},
       {{"calibrate", scratch.path("nothing.csv"), iterations}, 66, "nothing.csv: cannot be read: No such file"},
       {{"calibrate", ops, iterations, "--blocking-power", "-1"}, 64, "'-1' is not a number from 0 to 1e+06 W"},
-      {{"calibrate", ops, iterations, "--out", scratch.path()}, 73, "which this command does not write"},
+      {{"calibrate", scratch.path("nothing.csv"), iterations, "--out", scratch.path()},
+       73,
+       "which this command does not write"},
   };
   for (const auto& [arguments, exit_code, says] : bad) {
     const Outcome outcome = run_perseus(arguments);

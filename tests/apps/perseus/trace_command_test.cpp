@@ -220,6 +220,14 @@ TEST(TraceCommand, ClaimsNothingThatItsReplayContradicts) {
   EXPECT_THAT(planned.err, HasSubstr("t.json: dp "));
 }
 
+TEST(TraceCommand, RefusesTheDirectoryBeforeItReadsTheTimeline) {
+  const ScratchFolder scratch;
+  const std::string names = scratch.file("names.toml", kSyntheticNames);
+  const Outcome refused = run_perseus({"trace", scratch.path("none.json"), "--names", names, "--out", scratch.path()});
+  EXPECT_EQ(refused.exit_code, 73);
+  EXPECT_THAT(refused.err, HasSubstr("'names.toml', which this command does not write"));
+}
+
 TEST(TraceCommand, SuggestsThePipelineDegreeThatItLacks) {
   const ScratchFolder scratch;
   json::value events = json::parse(slow_worker_timeline());
