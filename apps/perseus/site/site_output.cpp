@@ -32,7 +32,7 @@ std::string watts(Watts power) {
 }
 
 std::string watts_cell(double power_w) { return watts(Watts(power_w)); }
-std::string missing_cell(double power_w) { return power_w > 0 ? watts_cell(power_w) : "-"; }
+std::string positive_watts_cell(double power_w) { return power_w > 0 ? watts_cell(power_w) : "-"; }
 
 double total_weight(const model::Site& site) {
   double sum = 0;
@@ -72,88 +72,114 @@ double price_pct_per_kw(const SitePlanReport& report, double price) {
   return 100 * 1000 * price / total_weight(report.planned->timed.site);
 }
 
-report::TextRows domain_rows(const SitePlanReport& report, const site::Interval& interval) {
+Table domains_of(const SitePlanReport& report, const site::Interval& interval) {
   const model::Site& site = report.planned->timed.site;
+  const model::Allocation& found = interval.allocation;
   std::vector<Watts> all_max(site.domains.size());
   for (const model::SiteJob& job : site.jobs) all_max[job.domain] += job.all_max;
   for (std::size_t d = all_max.size() - 1; d > 0; --d) all_max[site.domains[d].parent] += all_max[d];
-  report::TextRows rows{{"domain", "limit for GPUs", "guard", "used", "at maximum clock", "% per kW", "short"}, {}};
-  for (std::size_t d = 0; d < site.domains.size(); ++d) {
-    const Watts missing = interval.allocation.missing[d];
-    const double price = price_pct_per_kw(report, interval.allocation.price[d]);
-    rows.rows.push_back({site.domains[d].name, watts(interval.limits[d]),
-                         interval.guards[d] > Watts(0) ? watts(interval.guards[d]) : "-", watts(interval.used[d]),
-                         watts(all_max[d]), price > 0 && missing == Watts(0) ? fmt::format("{:.4g}", price) : "-",
-                         missing > Watts(0) ? watts(missing) : "-"});
-  }
-  return rows;
+  const auto price = [&](int d) { return price_pct_per_kw(report, found.price[d]); };
+  const auto limit = [&](int d) {
+    return interval.limits[d] == model::kNoLimit ? std::nullopt : std::optional(interval.limits[d]);
+  };
+  const auto paid = [&](int d) {
+    return price(d) > 0 && found.missing[d] == Watts(0) ? std::optional(price(d)) : std::nullopt;
+  };
+  return table_of<int>(indices_of(interval.used),
+                       {{"name", [&](int d) { return site.domains[d].name; }, "domain"},
+                        {"limit", [&](int d) { return watts(interval.limits[d]); }, "limit for GPUs", {}, 1, false},
+                        {"guard", [&](int d) { return interval.guards[d]; }, "guard", positive_watts_cell, 1, false},
+                        {"used_w", [&](int d) { return interval.used[d]; }, "used", watts_cell},
+                        {"guard_w", [&](int d) { return interval.guards[d]; }},
+                        {"price_pct_per_kw", price},
+                        {"missing_w", [&](int d) { return found.missing[d]; }},
+                        {"limit_w", limit},
+                        {"all_max", [&](int d) { return all_max[d]; }, "at maximum clock", watts_cell, 1, false},
+                        {"price", paid, "% per kW", "{:.4g}", 1, false},
+                        {"short", [&](int d) { return found.missing[d]; }, "short", positive_watts_cell, 1, false}});
 }
 
-report::TextRows job_rows(const SitePlanReport& report, const site::Interval& interval) {
+Table jobs_of(const SitePlanReport& report, const site::Interval& interval) {
   const model::Site& site = report.planned->timed.site;
-  report::TextRows rows{{"job", "domain", "GPUs", "power", "speed", "at least", "iteration", "plan"}, {}};
-  for (std::size_t j = 0; j < site.jobs.size(); ++j) {
-    const model::SiteJob& job = site.jobs[j];
-    const model::PowerPoint& point = job.curve.points[interval.allocation.chosen[j]];
-    rows.rows.push_back({job.name, site.domains[job.domain].name, std::to_string(report.planned->gpus[j]),
-                         watts(point.power), fmt::format("{:.2f} %", 100 * point.rate),
-                         fmt::format("{:.2f} %", 100 * interval.least_rates[j]),
-                         point.rate > 0 ? report::text_of(report.planned->full_speed[j] / point.rate) : "stopped",
-                         point.paced ? fmt::format("{} and a wait", point.plan) : std::to_string(point.plan)});
-  }
-  return rows;
+  const auto point = [&](int j) -> const model::PowerPoint& {
+    return site.jobs[j].curve.points[interval.allocation.chosen[j]];
+  };
+  const auto iteration = [&](int j) {
+    return point(j).rate > 0 ? std::optional(report.planned->full_speed[j] / point(j).rate) : std::nullopt;
+  };
+  const auto plan = [&](int j) {
+    return point(j).paced ? fmt::format("{} and a wait", point(j).plan) : std::to_string(point(j).plan);
+  };
+  return table_of<int>(indices_of(site.jobs),
+                       {{"name", [&](int j) { return site.jobs[j].name; }, "job"},
+                        {"domain", [&](int j) { return site.domains[site.jobs[j].domain].name; }, "domain"},
+                        {"gpus", [&](int j) { return report.planned->gpus[j]; }, "GPUs"},
+                        {"power_w", [&](int j) { return point(j).power; }, "power", watts_cell},
+                        {"rate", [&](int j) { return point(j).rate; }, "speed", "{:.2f} %", 0.01},
+                        {"least_rate", [&](int j) { return interval.least_rates[j]; }, "at least", "{:.2f} %", 0.01},
+                        {"point", [&](int j) { return point(j).plan; }},
+                        {"paced", [&](int j) { return point(j).paced; }},
+                        {"from_s", [&](int) { return interval.from; }, "", {}, 1, false},
+                        {"time",
+                         [&](int j) { return iteration(j) ? report::text_of(*iteration(j)) : "stopped"; },
+                         "iteration",
+                         {},
+                         1,
+                         false},
+                        {"plan", plan, "plan", {}, 1, false},
+                        {"iteration_time_s", iteration}});
 }
 
-report::TextRows interval_rows(const SitePlanReport& report) {
-  report::TextRows rows{{"from", "until", "limit for GPUs", "used", "throughput", "slowest job", "gap", "short"}, {}};
-  for (const site::Interval& interval : report.intervals) {
-    const site::Speed speed = site::speed_of(report.planned->timed.site, interval.allocation.chosen);
-    const Watts missing = missing_of(interval);
-    rows.rows.push_back(
-        {fmt::format("{:g} s", interval.from.value()),
-         interval.until > interval.from ? fmt::format("{:g} s", interval.until.value()) : "-",
-         watts(interval.limits[0]), watts(interval.used[0]), fmt::format("{:.2f} %", 100 * speed.throughput),
-         fmt::format("{:.2f} %", 100 * speed.least_rate),
-         missing > Watts(0) ? "-" : fmt::format("{:.4f} %", std::max(0.0, gap_pct(interval.allocation))),
-         missing > Watts(0) ? watts(missing) : "-"});
-  }
-  return rows;
+/// `whole`: with domains and jobs.
+Table intervals_of(const SitePlanReport& report, bool whole = false) {
+  using site::Interval;
+  const auto speed = [&](const Interval& i) { return site::speed_of(report.planned->timed.site, i.allocation.chosen); };
+  const auto until = [](const Interval& i) { return i.until > i.from ? std::optional(i.until) : std::nullopt; };
+  const auto gap = [](const Interval& i) {
+    return missing_of(i) > Watts(0) ? std::nullopt : std::optional(std::max(0.0, gap_pct(i.allocation)));
+  };
+  return table_of<Interval>(
+      report.intervals,
+      {{"from_s", &Interval::from, "from", "{:g} s"},
+       {"until", until, "until", "{:g} s", 1, false},
+       {"limit", [](const Interval& i) { return watts(i.limits[0]); }, "limit for GPUs", {}, 1, false},
+       {"used", [](const Interval& i) { return i.used[0]; }, "used", watts_cell, 1, false},
+       {"throughput", [=](const Interval& i) { return speed(i).throughput; }, "throughput", "{:.2f} %", 0.01},
+       {"least_rate", [=](const Interval& i) { return speed(i).least_rate; }, "slowest job", "{:.2f} %", 0.01},
+       {"domains",
+        [&](const Interval& i) { return whole ? std::optional(domains_of(report, i).json()) : std::nullopt; }},
+       {"jobs", [&](const Interval& i) { return whole ? std::optional(jobs_of(report, i).json()) : std::nullopt; }},
+       {"until_s", until},
+       {"gap", gap, "gap", "{:.4f} %", 1, false},
+       {"gap_pct",
+        [](const Interval& i) {
+          return std::isnan(i.allocation.bound) ? std::nullopt : std::optional(std::max(0.0, gap_pct(i.allocation)));
+        }},
+       {"short", missing_of, "short", positive_watts_cell, 1, false}});
 }
 
-json::array what_if_json(const DomainWhatIf& what_if) {
-  json::array rows;
-  for (const site::WhatIf& row : what_if.curve) {
-    rows.push_back({{"fraction", row.fraction},
-                    {"limit_w", row.limit.value()},
-                    {"throughput", row.best.throughput},
-                    {"least_rate", row.best.least_rate},
-                    {"equal_shares_throughput", row.equal_shares.throughput},
-                    {"missing_w", row.missing.value()}});
-  }
-  return rows;
+Table curve_of(const DomainWhatIf& what_if) {
+  using site::WhatIf;
+  return table_of<WhatIf>(
+      what_if.curve,
+      {{"fraction", &WhatIf::fraction, "of maximum clock", "{:.0f} %", 0.01},
+       {"limit_w", &WhatIf::limit, "limit for GPUs", watts_cell},
+       {"throughput", [](const WhatIf& w) { return w.best.throughput; }, "throughput", "{:.2f} %", 0.01},
+       {"least_rate", [](const WhatIf& w) { return w.best.least_rate; }, "slowest job", "{:.2f} %", 0.01},
+       {"equal_shares_throughput", [](const WhatIf& w) { return w.equal_shares.throughput; }, "equal shares",
+        "{:.2f} %", 0.01},
+       {"missing_w", &WhatIf::missing, "short", positive_watts_cell}});
 }
 
-report::TextRows what_if_rows(const DomainWhatIf& what_if) {
-  return text_rows(what_if_json(what_if), {{"of maximum clock", "fraction", "{:.0f} %", 0.01},
-                                           {"limit for GPUs", "limit_w", watts_cell},
-                                           {"throughput", "throughput", "{:.2f} %", 0.01},
-                                           {"slowest job", "least_rate", "{:.2f} %", 0.01},
-                                           {"equal shares", "equal_shares_throughput", "{:.2f} %", 0.01},
-                                           {"short", "missing_w", missing_cell}});
+Table headroom_of(const SitePlanReport& report) {
+  return table_of<HeadroomAtRate>(
+      report.headroom,
+      {{"rate", &HeadroomAtRate::rate, "speed of every job", "{:.0f} %", 0.01},
+       {"more_gpus", &HeadroomAtRate::more, "more GPUs in the watts of maximum clock", "{:.1f} %", 0.01}});
 }
 
-json::array headroom_json(const SitePlanReport& report) {
-  json::array rows;
-  for (const HeadroomAtRate& r : report.headroom) rows.push_back({{"rate", r.rate}, {"more_gpus", r.more}});
-  return rows;
-}
-
-report::TextRows headroom_rows(const SitePlanReport& report) {
-  return text_rows(headroom_json(report), {{"speed of every job", "rate", "{:.0f} %", 0.01},
-                                           {"more GPUs in the watts of maximum clock", "more_gpus", "{:.1f} %", 0.01}});
-}
-
-std::string table_text(const report::TextRows& rows, std::size_t left_columns = 1) {
+std::string table_text(const Table& all, std::size_t left_columns = 1) {
+  const report::TextRows rows = all.text();
   report::TextTable table(rows.header, left_columns);
   for (std::size_t k = 0; k < std::min(kMaxRows, rows.rows.size()); ++k) table.add(rows.rows[k]);
   std::string text = table.to_string(output_columns());
@@ -257,51 +283,6 @@ std::string objective_text(const SitePlanReport& report) {
   return fmt::format("The slowest job has {:.3f} % of full speed; no allocation has a faster slowest job.", value);
 }
 
-json::array domains_json(const SitePlanReport& report, const site::Interval& interval) {
-  json::array domains;
-  for (std::size_t d = 0; d < interval.used.size(); ++d) {
-    json::object one{{"name", report.planned->timed.site.domains[d].name},
-                     {"used_w", interval.used[d].value()},
-                     {"guard_w", interval.guards[d].value()},
-                     {"price_pct_per_kw", price_pct_per_kw(report, interval.allocation.price[d])},
-                     {"missing_w", interval.allocation.missing[d].value()}};
-    if (interval.limits[d] != model::kNoLimit) one["limit_w"] = interval.limits[d].value();
-    domains.push_back(std::move(one));
-  }
-  return domains;
-}
-
-json::array jobs_json(const SitePlanReport& report, const site::Interval& interval) {
-  json::array jobs;
-  const model::Site& site = report.planned->timed.site;
-  for (std::size_t j = 0; j < site.jobs.size(); ++j) {
-    const model::PowerPoint& point = site.jobs[j].curve.points[interval.allocation.chosen[j]];
-    json::object one{{"name", site.jobs[j].name},
-                     {"domain", site.domains[site.jobs[j].domain].name},
-                     {"gpus", report.planned->gpus[j]},
-                     {"power_w", point.power.value()},
-                     {"rate", point.rate},
-                     {"least_rate", interval.least_rates[j]},
-                     {"point", point.plan},
-                     {"paced", point.paced}};
-    if (point.rate > 0) one["iteration_time_s"] = (report.planned->full_speed[j] / point.rate).value();
-    jobs.push_back(std::move(one));
-  }
-  return jobs;
-}
-
-json::object interval_json(const SitePlanReport& report, const site::Interval& interval) {
-  const site::Speed speed = site::speed_of(report.planned->timed.site, interval.allocation.chosen);
-  json::object one{{"from_s", interval.from.value()},
-                   {"throughput", speed.throughput},
-                   {"least_rate", speed.least_rate},
-                   {"domains", domains_json(report, interval)},
-                   {"jobs", jobs_json(report, interval)}};
-  if (interval.until > interval.from) one["until_s"] = interval.until.value();
-  if (!std::isnan(interval.allocation.bound)) one["gap_pct"] = std::max(0.0, gap_pct(interval.allocation));
-  return one;
-}
-
 report::ChartPanel what_if_panel(const SitePlanReport& report, const DomainWhatIf& what_if) {
   report::ChartSeries best{"optimum", report::look_of("exact"), report::SeriesKind::marked_line};
   report::ChartSeries equal{"equal shares, best plans", report::look_of("zeus-global"),
@@ -336,11 +317,11 @@ void write_page(const SitePlanReport& report, const report::Sink& sink) {
   page.sections.push_back(std::move(top));
   if (report.intervals.size() > 1) {
     page.sections.push_back(
-        {.heading = "Over time", .drawings = {power_chart(report)}, .table = interval_rows(report)});
+        {.heading = "Over time", .drawings = {power_chart(report)}, .table = intervals_of(report).text()});
   }
   page.sections.push_back(
       {.heading = "Domains",
-       .table = domain_rows(report, report.intervals.front()),
+       .table = domains_of(report, report.intervals.front()).text(),
        .note = "At the beginning. % per kW: what one more kilowatt would bring there, in percent points of "
                "throughput or of the mean slowdown."});
   std::vector<report::ChartPanel> panels;
@@ -348,23 +329,21 @@ void write_page(const SitePlanReport& report, const report::Sink& sink) {
   page.sections.push_back(
       {.heading = "What a limit costs",
        .drawings = {report::line_chart({"Throughput over watts", "kW of GPUs", "% of full speed"}, panels)},
-       .table = what_if_rows(report.what_if.front()),
+       .table = curve_of(report.what_if.front()).text(),
        .note = "With no other limit. Equal shares: every job gets the same fraction of its own power at "
                "maximum clock, and the best plan within it."});
+  page.sections.push_back({.heading = "Headroom",
+                           .table = headroom_of(report).text(),
+                           .note = "GPUs of the same mix of jobs; GPU watts only."});
   page.sections.push_back(
-      {.heading = "Headroom", .table = headroom_rows(report), .note = "GPUs of the same mix of jobs; GPU watts only."});
-  page.sections.push_back(
-      {.heading = "Jobs", .table = job_rows(report, report.intervals.front()), .note = "At the beginning."});
+      {.heading = "Jobs", .table = jobs_of(report, report.intervals.front()).text(), .note = "At the beginning."});
   report::write_static_page(page, sink);
 }
 
-std::string jobs_csv(const SitePlanReport& report) {
+std::string csv_of_jobs(const SitePlanReport& report) {
   json::array jobs;
   for (const site::Interval& interval : report.intervals) {
-    for (json::value& job : jobs_json(report, interval)) {
-      job.get_object()["from_s"] = interval.from.value();
-      jobs.push_back(std::move(job));
-    }
+    for (json::value& job : jobs_of(report, interval).records) jobs.push_back(std::move(job));
   }
   return csv_of("from_s,job=name,domain,gpus,power_w,rate,least_rate,point,paced", jobs);
 }
@@ -377,27 +356,24 @@ std::string site_plan_text(const SitePlanReport& report) {
   std::string text = lines_of(facts_of(report)) + "\n" + objective_text(report) + "\n";
   for (const std::string& line : shortages_of(report)) text += line + "\n";
   for (const std::string& line : missed_deadlines_text(report)) text += line + "\n";
-  text += "\n" + table_text(domain_rows(report, report.intervals.front())) + "\n";
-  text += table_text(job_rows(report, report.intervals.front()), 2) + "\n";
-  if (report.intervals.size() > 1) text += "Over time:\n" + table_text(interval_rows(report), 0) + "\n";
-  text +=
-      "What a limit of the site costs, with no other limit:\n" + table_text(what_if_rows(report.what_if.front()), 0);
-  text += "\nHeadroom:\n" + table_text(headroom_rows(report), 0);
+  text += "\n" + table_text(domains_of(report, report.intervals.front())) + "\n";
+  text += table_text(jobs_of(report, report.intervals.front()), 2) + "\n";
+  if (report.intervals.size() > 1) text += "Over time:\n" + table_text(intervals_of(report), 0) + "\n";
+  text += "What a limit of the site costs, with no other limit:\n" + table_text(curve_of(report.what_if.front()), 0);
+  text += "\nHeadroom:\n" + table_text(headroom_of(report), 0);
   return text;
 }
 
 json::object site_plan_json(const SitePlanReport& report) {
   json::object answer{{"name", report.description->name}, {"objective", std::string(model::name_of(report.objective))}};
-  json::array intervals;
-  for (const site::Interval& interval : report.intervals) intervals.push_back(interval_json(report, interval));
-  answer["intervals"] = std::move(intervals);
+  answer["intervals"] = intervals_of(report, true).json();
   json::array curves;
   for (const DomainWhatIf& what_if : report.what_if) {
     curves.push_back(json::object{{"domain", report.planned->timed.site.domains[what_if.domain].name},
-                                  {"curve", what_if_json(what_if)}});
+                                  {"curve", curve_of(what_if).json()}});
   }
   answer["what_if"] = std::move(curves);
-  answer["headroom"] = headroom_json(report);
+  answer["headroom"] = headroom_of(report).json();
   json::array missed;
   for (const MissedDeadline& one : missed_deadlines(report)) {
     missed.push_back(json::object{{"job", report.planned->timed.site.jobs[one.job].name},
@@ -413,7 +389,7 @@ Status check_site_plan(const std::string& directory) { return check_output(direc
 
 Status write_site_plan(const std::string& directory, const SitePlanReport& report) {
   return write_output(directory, files_of_a_site_plan(),
-                      {{"jobs.csv", jobs_csv(report)},
+                      {{"jobs.csv", csv_of_jobs(report)},
                        {"site.json", formats::json_text(site_plan_json(report)) + "\n"},
                        {"site.html", [&](const report::Sink& sink) { write_page(report, sink); }}});
 }

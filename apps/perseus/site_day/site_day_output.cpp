@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <boost/json/array.hpp>
-#include <cmath>
 
 #include "command_line/origin.h"
 #include "command_line/output_directory.h"
@@ -20,78 +19,20 @@ namespace json = boost::json;
 
 constexpr std::size_t kMostProofRows = 24;  // on a terminal
 
-const std::string& name_of_domain(const SiteDayReport& report, const site_emulator::DomainPower& domain) {
-  return report.day->timed.site.domains[domain.domain].name;
-}
-
-json::value finite(Watts power) {
-  return std::isfinite(power.value()) ? json::value(power.value()) : json::value(nullptr);
-}
-
-json::array domains_json(const SiteDayReport& report, const EmulatedDay& method) {
-  json::array domains;
-  for (std::size_t slot = 0; slot < method.run.domains.size(); ++slot) {
-    const site_emulator::OverLimit& over = method.figures.over[slot];
-    json::object one{{"name", name_of_domain(report, method.run.domains[slot])},
-                     {"over_w", over.most.value()},
-                     {"over_ws", over.watt_seconds},
-                     {"over_s", over.time.value()}};
-    if (const auto window = report.day->timed.window_of(method.run.domains[slot].domain)) {
-      one["window_s"] = window->value();
-    }
-    domains.push_back(std::move(one));
-  }
-  return domains;
-}
-
-json::array proof_json(const EmulatedDay& method, std::size_t slot) {
-  json::array proof;
-  for (const site_emulator::Minute& minute : method.figures.minutes[slot]) {
-    proof.push_back(json::object{{"from_s", minute.from.value()},
-                                 {"limit_w", finite(minute.limit)},
-                                 {"planned_w", minute.planned.value()},
-                                 {"guard_w", minute.guard.value()},
-                                 {"drawn_w", minute.drawn.value()}});
-  }
-  return proof;
-}
-
-json::object method_json(const SiteDayReport& report, const EmulatedDay& method) {
-  const site_emulator::DayFigures& f = method.figures;
-  json::object one{{"name", method.run.method},
-                   {"throughput", f.throughput},
-                   {"slowest_rate", f.slowest},
-                   {"energy_j", f.energy.value()},
-                   {"falls", method.run.falls},
-                   {"raises", method.run.raises},
-                   {"corrections", method.run.corrections},
-                   {"reaction_guaranteed_s", f.guaranteed.value()},
-                   {"reaction_s", f.reached.value()},
-                   {"domains", domains_json(report, method)}};
-  if (f.ramp_deviation) one["ramp_deviation"] = *f.ramp_deviation;
-  one["throughput_in_events"] = json::array(f.during.begin(), f.during.end());
-  json::array bands;
-  for (const site_emulator::BandFigures& band : f.bands) {
-    bands.push_back(json::object{
-        {"when", band.name}, {"rms_w", band.rms_w}, {"share", band.share}, {"energy_w2s", band.energy_w2s}});
-  }
-  one["band"] = std::move(bands);
-  one["proof"] = proof_json(method, 0);
-  return one;
-}
-
 void write_proof(const SiteDayReport& report, const report::Sink& sink) {
-  json::array proof;
+  constexpr std::string_view header = "method,domain,from_s,limit_w,planned_w,guard_w,drawn_w";
+  sink(fmt::format("{}\n", header));
   for (const EmulatedDay& method : report.methods) {
     for (std::size_t slot = 0; slot < method.run.domains.size(); ++slot) {
-      for (json::value& minute : proof_json(method, slot)) {
+      Table minutes = minutes_of(method.figures.minutes[slot]);
+      for (json::value& minute : minutes.records) {
         minute.get_object()["method"] = method.run.method;
         minute.get_object()["domain"] = name_of_domain(report, method.run.domains[slot]);
-        proof.push_back(std::move(minute));
       }
+      const std::string text = minutes.csv(header, 9);
+      sink(std::string_view(text).substr(text.find('\n') + 1));
     }
   }
-  sink(csv_of("method,domain,from_s,limit_w,planned_w,guard_w,drawn_w", proof, 9));
 }
 
 /// Bins of the whole site, a column per method.
@@ -182,18 +123,18 @@ std::vector<report::ReportFact> facts_of(const SiteDayReport& report) {
 }
 
 std::string site_day_text(const SiteDayReport& report) {
-  std::string text = lines_of(facts_of(report)) + "\n" + report::text_of(day_rows(report)) + "\n";
-  if (!report.methods.front().run.domains.empty()) text += report::text_of(limit_rows(report)) + "\n";
-  text += report::text_of(band_rows(report));
-  text += "\nThe site under the first method, some minutes:\n" + report::text_of(proof_rows(report, kMostProofRows));
+  std::string text = lines_of(facts_of(report)) + "\n" + report::text_of(methods_of(report).text()) + "\n";
+  if (!report.methods.front().run.domains.empty())
+    text += report::text_of(limits_of(report, report.methods).text()) + "\n";
+  text += report::text_of(bands_of(report.methods).text());
+  text += "\nThe site under the first method, some minutes:\n" +
+          report::text_of(minutes_of(report.methods.front().figures.minutes.front(), kMostProofRows).text());
   return text;
 }
 
 json::object site_day_json(const SiteDayReport& report) {
   json::object answer{{"name", report.description->name}, {"inputs", object_of(facts_of(report))}};
-  json::array methods;
-  for (const EmulatedDay& method : report.methods) methods.push_back(method_json(report, method));
-  answer["methods"] = std::move(methods);
+  answer["methods"] = methods_of(report, true).json();
   answer["origin"] = origin_json();
   return answer;
 }

@@ -106,21 +106,21 @@ void write_site_day_page(const SiteDayReport& report, const report::Sink& sink) 
   page.facts.insert(page.facts.end(), report.origin.begin(), report.origin.end());
   page.sections.push_back(
       {.drawings = {day_chart(report)},
-       .table = day_rows(report),
+       .table = methods_of(report).text(),
        .note = "Throughput: weighted rates of all jobs over the day, of their full speed. An emulation from "
                "profiles, not a measurement of a site; watts are those of the GPUs."});
   page.sections.push_back(
       {.heading = "Limits",
        .drawings = event_charts(report),
-       .table = limit_rows(report),
+       .table = limits_of(report, report.methods).text(),
        .note = "Over: the mean over the domain's window above that of its limit, from the guaranteed "
                "reaction after an unannounced event on. All follow: when the last rank had its new clock."});
   page.sections.push_back(
       {.heading = "Swings",
-       .table = band_rows(report),
+       .table = bands_of(report.methods).text(),
        .note = "Of the whole site, within some minutes: 0.1 to 20 Hz is the range that disturbs power grids."});
   page.sections.push_back({.heading = "Minute by minute",
-                           .table = proof_rows(report, kProofRowsOfPage),
+                           .table = minutes_of(report.methods.front().figures.minutes.front(), kProofRowsOfPage).text(),
                            .note = "The site under the first method. proof.csv has every minute, domain and method."});
   report::write_static_page(page, sink);
 }
