@@ -88,7 +88,7 @@ report::PageSection change_section(const SearchReport& report, const std::vector
   return {"Where the energy goes, and what to change",
           {frontier_chart(report, changes), energy_bars(report, changes)},
           change_facts(changes),
-          change_rows(changes),
+          table_of_changes(changes).text(),
           "One after the other: each line and row may use the changes above it. At most: no plan of these "
           "configurations saves more (proven). The bars have each change's plan in time."};
 }

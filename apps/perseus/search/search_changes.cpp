@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json/object.hpp>
+#include <boost/json/array.hpp>
 
-#include "command_line/records.h"
+#include "io/report/format.h"
 
 namespace perseus::cli {
 namespace {
@@ -116,35 +116,23 @@ std::vector<ChangeRow> changes_of(const std::vector<PlannedConfiguration>& confi
   return rows;
 }
 
-json::array changes_json(const std::vector<ChangeRow>& changes) {
-  json::array array;
-  for (const ChangeRow& row : changes) {
-    json::object object{{"change", row.change},
-                        {"configuration", row.configuration},
-                        {"time_s", row.plan.time.value()},
-                        {"is_late", row.is_late},
-                        {"energy_j", row.plan.energy.value()},
-                        {"saving_pct", row.saving_pct},
-                        {"more_pct", row.more_pct},
-                        {"most_pct", row.most_pct},
-                        {"assumes", json::array(row.assumes.begin(), row.assumes.end())}};
-    array.push_back(std::move(object));
-  }
-  return array;
-}
-
-report::TextRows change_rows(const std::vector<ChangeRow>& changes) {
-  report::TextRows rows = text_rows(changes_json(changes), {{"change", "change"},
-                                                            {"saving", "saving_pct", "{:.2f} %"},
-                                                            {"more", "more_pct", "{:+.2f}"},
-                                                            {"at most", "most_pct", "{:.2f} %"},
-                                                            {"configuration", "configuration"},
-                                                            {"time", "time_s", seconds_cell},
-                                                            {"energy", "energy_j", joules_cell}});
-  for (std::size_t i = 0; i < changes.size(); ++i) {
-    if (changes[i].is_late) rows.rows[i][5] += ", late";
-  }
-  return rows;
+Table table_of_changes(const std::vector<ChangeRow>& changes) {
+  using Row = const ChangeRow&;
+  const auto time = [](Row r) { return report::text_of(r.plan.time) + (r.is_late ? ", late" : ""); };
+  return table_of<ChangeRow>(changes,
+                             {{"change", &ChangeRow::change, "change"},
+                              {"saving", &ChangeRow::saving_pct, "saving", "{:.2f} %", 1, false},
+                              {"more", &ChangeRow::more_pct, "more", "{:+.2f}", 1, false},
+                              {"most", &ChangeRow::most_pct, "at most", "{:.2f} %", 1, false},
+                              {"configuration", &ChangeRow::configuration, "configuration"},
+                              {"time", time, "time", {}, 1, false},
+                              {"time_s", [](Row r) { return r.plan.time; }},
+                              {"is_late", &ChangeRow::is_late},
+                              {"energy_j", [](Row r) { return r.plan.energy; }, "energy", joules_cell},
+                              {"saving_pct", &ChangeRow::saving_pct},
+                              {"more_pct", &ChangeRow::more_pct},
+                              {"most_pct", &ChangeRow::most_pct},
+                              {"assumes", [](Row r) { return json::array(r.assumes.begin(), r.assumes.end()); }}});
 }
 
 }  // namespace perseus::cli

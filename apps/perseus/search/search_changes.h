@@ -11,10 +11,10 @@
 // Threads: pure.
 #pragma once
 
-#include <boost/json/array.hpp>
 #include <string>
 #include <vector>
 
+#include "command_line/records.h"
 #include "io/report/static_page.h"
 #include "planning/model/default_plan.h"
 #include "search/search_output.h"
@@ -36,8 +36,7 @@ struct ChangeRow {
 
 std::vector<ChangeRow> changes_of(const std::vector<PlannedConfiguration>& configurations,
                                   const SearchSummary& summary);
-report::TextRows change_rows(const std::vector<ChangeRow>& changes);
-boost::json::array changes_json(const std::vector<ChangeRow>& changes);
+Table table_of_changes(const std::vector<ChangeRow>& changes);
 /// The page's first section: one chart with a line per change, bars of the energy of each change's plan, and what each
 /// change assumes beyond those above it.
 report::PageSection change_section(const SearchReport& report, const std::vector<ChangeRow>& changes);

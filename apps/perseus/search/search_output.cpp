@@ -29,22 +29,44 @@ std::string slower_text(const SearchSummary& s, Seconds time) {
              : fmt::format("{:.3f} % {} than the reference", std::abs(pct), pct < 0 ? "faster" : "slower");
 }
 
-/// One line per configuration, shared by terminal and page.
-report::TextRows configuration_rows(const SearchReport& report) {
-  report::TextRows rows{{"configuration", "fastest", "memory", "in time", "energy", "saving", "slowest", "wins"}, {}};
-  for (std::size_t c = 0; c < report.configurations.size(); ++c) {
-    const PlannedConfiguration& configuration = report.configurations[c];
-    const ConfigurationFigures& f = report.summary.configurations[c];
-    const model::FrontierPoint& slowest = configuration.frontier.points.front();
-    const model::FrontierPoint* in_time = f.in_time ? &configuration.frontier.points[*f.in_time] : nullptr;
-    rows.rows.push_back({configuration.name, report::text_of(configuration.frontier.points.back().time),
-                         configuration.memory_gib ? fmt::format("{:.4g} GiB", *configuration.memory_gib) : "-",
-                         in_time == nullptr ? "-" : report::text_of(in_time->time),
-                         in_time == nullptr ? "-" : report::text_of(in_time->energy),
-                         in_time == nullptr ? "-" : fmt::format("{:.2f} %", f.saving_pct),
-                         report::text_of(slowest.time), fmt::format("{:.1f} %", f.wins_pct)});
-  }
-  return rows;
+Table configurations_of(const SearchReport& report) {
+  const auto planned = [&](int c) -> const PlannedConfiguration& { return report.configurations[c]; };
+  const auto figures = [&](int c) -> const ConfigurationFigures& { return report.summary.configurations[c]; };
+  const auto in_time = [&](int c) {
+    const std::optional<int> point = figures(c).in_time;
+    if (!point) return json::value();
+    const model::FrontierPoint& p = planned(c).frontier.points[*point];
+    return json::value{{"point", *point},
+                       {"time_s", p.time.value()},
+                       {"energy_j", p.energy.value()},
+                       {"bound_j", p.bound.value()},
+                       {"saving_pct", figures(c).saving_pct}};
+  };
+  const auto memory = [&](int c) {
+    return planned(c).memory_gib ? json::value(*planned(c).memory_gib) : json::value();
+  };
+  const auto assumptions = [&](int c) {
+    return json::array(planned(c).assumptions.begin(), planned(c).assumptions.end());
+  };
+  Table table = table_of<int>(
+      indices_of(report.configurations),
+      {{"name", [&](int c) { return planned(c).name; }, "configuration"},
+       {"description", [&](int c) { return planned(c).description; }},
+       {"t_min_s", [&](int c) { return figures(c).t_min; }},
+       {"t_star_s", [&](int c) { return figures(c).t_star; }},
+       {"points", [&](int c) { return planned(c).frontier.points.size(); }},
+       {"wins_pct", [&](int c) { return figures(c).wins_pct; }},
+       {"assumptions", assumptions},
+       {"fastest", [&](int c) { return planned(c).frontier.points.back().time; }, "fastest", seconds_cell, 1, false},
+       {"memory_gib", memory, "memory", "{:.4g} GiB"},
+       {"in_time", in_time},
+       {"slowest", [&](int c) { return planned(c).frontier.points.front().time; }, "", {}, 1, false}});
+  table.columns.insert(table.columns.end(), {{"in time", "in_time.time_s", seconds_cell},
+                                             {"energy", "in_time.energy_j", joules_cell},
+                                             {"saving", "in_time.saving_pct", "{:.2f} %"},
+                                             {"slowest", "slowest", seconds_cell},
+                                             {"wins", "wins_pct", "{:.1f} %"}});
+  return table;
 }
 
 /// "from 2.8 s zero-bubble, from 3.1 s 1f1b".
@@ -133,7 +155,7 @@ SearchSummary summarize_search(const std::vector<PlannedConfiguration>& configur
 std::string search_text(const SearchReport& report) {
   const SearchSummary& s = report.summary;
   std::string text =
-      lines_of(report.inputs) + "\n" + report::text_of(configuration_rows(report), output_columns()) + "\n";
+      lines_of(report.inputs) + "\n" + report::text_of(configurations_of(report).text(), output_columns()) + "\n";
   text += fmt::format("reference: {}, everything at maximum clock: {}, {} (the reference of 'saving')\n",
                       report.configurations.front().name, report::text_of(s.reference.time),
                       report::text_of(s.reference.energy));
@@ -144,7 +166,7 @@ std::string search_text(const SearchReport& report) {
   text += fmt::format("no plan of these configurations that is {} saves more than {:.2f} % (proven)\n",
                       rule_text(s.rule), saving_pct_of(s, s.bound_in_time));
   text += "\nwhat each change saves, one after the other:\n" +
-          report::text_of(change_rows(changes_of(report.configurations, s)), output_columns()) + "\n";
+          report::text_of(table_of_changes(changes_of(report.configurations, s)).text(), output_columns()) + "\n";
   for (const SkippedConfiguration& out : report.left_out) text += fmt::format("left out: {}\n", out.reason);
   for (const report::ReportFact& fact : assumption_facts(report)) {
     text += fmt::format("assumed for {}: {}\n", fact.name, fact.value);
@@ -154,71 +176,35 @@ std::string search_text(const SearchReport& report) {
 
 namespace {
 
-json::object configuration_json(const PlannedConfiguration& configuration, const ConfigurationFigures& f) {
-  json::object object{{"name", configuration.name},
-                      {"description", configuration.description},
-                      {"t_min_s", f.t_min.value()},
-                      {"t_star_s", f.t_star.value()},
-                      {"points", configuration.frontier.points.size()},
-                      {"wins_pct", f.wins_pct},
-                      {"assumptions", json::array(configuration.assumptions.begin(), configuration.assumptions.end())}};
-  object["memory_gib"] = configuration.memory_gib ? json::value(*configuration.memory_gib) : json::value();
-  object["in_time"] = json::value();
-  if (f.in_time) {
-    const model::FrontierPoint& point = configuration.frontier.points[*f.in_time];
-    object["in_time"] = json::object{{"point", *f.in_time},
-                                     {"time_s", point.time.value()},
-                                     {"energy_j", point.energy.value()},
-                                     {"bound_j", point.bound.value()},
-                                     {"saving_pct", f.saving_pct}};
-  }
-  return object;
-}
-
-/// Point `i` of the union.
-json::object point_json(const SearchReport& report, std::size_t i) {
+Table points_of(const SearchReport& report) {
   const SearchSummary& s = report.summary;
-  const model::FrontierPoint& p = s.all.frontier.points[i];
-  return json::object{{"configuration", report.configurations[s.all.origins[i].configuration].name},
-                      {"configuration_point", s.all.origins[i].point},
-                      {"time_s", p.time.value()},
-                      {"energy_j", p.energy.value()},
-                      {"effective_energy_j", p.effective_energy.value()},
-                      {"bound_j", p.bound.value()},
-                      {"gap_pct", p.gap_pct()},
-                      {"saving_pct", saving_pct_of(s, p.energy)},
-                      {"slowdown_pct", 100 * ((p.time - s.reference.time) / s.reference.time)}};
-}
-
-json::array configurations_json(const SearchReport& report) {
-  json::array all;
-  for (std::size_t c = 0; c < report.configurations.size(); ++c)
-    all.push_back(configuration_json(report.configurations[c], report.summary.configurations[c]));
-  return all;
-}
-
-json::array points_json(const SearchReport& report) {
-  json::array all;
-  for (std::size_t i = 0; i < report.summary.all.frontier.points.size(); ++i) all.push_back(point_json(report, i));
-  return all;
+  const auto point = [&](int i) -> const model::FrontierPoint& { return s.all.frontier.points[i]; };
+  return table_of<int>(
+      indices_of(s.all.frontier.points),
+      {{"point", [](int i) { return i; }, "", {}, 1, false},
+       {"configuration", [&](int i) { return report.configurations[s.all.origins[i].configuration].name; }},
+       {"configuration_point", [&](int i) { return s.all.origins[i].point; }},
+       {"time_s", [&](int i) { return point(i).time; }},
+       {"energy_j", [&](int i) { return point(i).energy; }},
+       {"effective_energy_j", [&](int i) { return point(i).effective_energy; }},
+       {"bound_j", [&](int i) { return point(i).bound; }},
+       {"gap_pct", [&](int i) { return point(i).gap_pct(); }},
+       {"saving_pct", [&](int i) { return saving_pct_of(s, point(i).energy); }},
+       {"slowdown_pct", [&](int i) { return 100 * ((point(i).time - s.reference.time) / s.reference.time); }}});
 }
 
 }  // namespace
 
 std::string configurations_csv(const SearchReport& report) {
-  return csv_of(
+  return configurations_of(report).csv(
       "configuration=name,t_min_s,t_star_s,points,point_in_time=in_time.point,time_s=in_time.time_s,"
-      "energy_j=in_time.energy_j,saving_pct=in_time.saving_pct,wins_pct",
-      configurations_json(report));
+      "energy_j=in_time.energy_j,saving_pct=in_time.saving_pct,wins_pct");
 }
 
 std::string points_csv(const SearchReport& report) {
-  json::array points = points_json(report);
-  for (std::size_t i = 0; i < points.size(); ++i) points[i].get_object()["point"] = i;
-  return csv_of(
+  return points_of(report).csv(
       "point,configuration,configuration_point,time_s,energy_j,effective_energy_j,bound_j,gap_pct,saving_pct,slowdown_"
-      "pct",
-      points);
+      "pct");
 }
 
 json::object search_json(const SearchReport& report) {
@@ -231,7 +217,8 @@ json::object search_json(const SearchReport& report) {
   for (const SkippedConfiguration& out : report.left_out) {
     left_out.push_back(json::object{{"name", out.name}, {"reason", out.reason}});
   }
-  json::object chosen = point_json(report, s.default_point);
+  json::array points = points_of(report).json();
+  json::object chosen = points[s.default_point].get_object();
   chosen["slowdown_tolerated_pct"] = 100 * s.rule.slowdown;
   chosen["bound_in_time_j"] = s.bound_in_time.value();
   return {{"inputs", object_of(report.inputs)},
@@ -240,11 +227,11 @@ json::object search_json(const SearchReport& report) {
                                      {"time_s", s.reference.time.value()},
                                      {"energy_j", s.reference.energy.value()}}},
           {"default_plan", std::move(chosen)},
-          {"changes", changes_json(changes_of(report.configurations, s))},
-          {"configurations", configurations_json(report)},
+          {"changes", table_of_changes(changes_of(report.configurations, s)).json()},
+          {"configurations", configurations_of(report).json()},
           {"left_out", std::move(left_out)},
           {"best_at", std::move(spans)},
-          {"points", points_json(report)}};
+          {"points", std::move(points)}};
 }
 
 void write_search_svg(const SearchReport& report, const report::Sink& sink) {
@@ -269,7 +256,7 @@ void write_search_html(const SearchReport& report, const report::Sink& sink) {
       {"Configurations",
        {drawing},
        {{"Default plan", default_text(report)}, {"Best at each deadline", spans_text(report)}},
-       configuration_rows(report),
+       configurations_of(report).text(),
        fmt::format("Drawn: the reference, and every configuration that is best at some deadline. Saving: against {} "
                    "with everything at maximum clock, {} and {}. In time: the plan of least energy that is "
                    "{}. Wins: the share of deadlines at which it needs the least energy.",
