@@ -211,39 +211,12 @@ void note_what_is_unpublished(const std::vector<ReproducedCase>& cases) {
   if (!frontiers.empty()) note("the artifact has no frontier to compare with: " + frontiers);
 }
 
-std::string text_report(const std::vector<ReproducedCase>& cases) {
-  report::TextTable table({"saving at the fastest point [%]", "microbatches", "paper planned", "paper realized", "ours",
-                           "ours at T_min", "bound", "EnvPipe", "EnvPipe recomputed"});
-  const auto envpipe = std::ranges::find(baselines::baseline_methods(), "envpipe", &baselines::BaselineMethod::name);
-  const auto envpipe_index = static_cast<std::size_t>(envpipe - baselines::baseline_methods().begin());
-  for (const ReproducedCase& c : cases) {
-    const reproduction::EmulatedCase::CaseSavings s = c.plans.at_fastest();
-    const auto pct = [](const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "-"; };
-    table.add({fmt::format("{} {}", c.model, c.gpu), std::to_string(c.microbatches), pct(s.paper_planned_pct),
-               pct(s.paper_realized_pct), pct(s.ours_realized_pct), pct(s.ours_fastest_pct), pct(s.bound_pct),
-               pct(s.envpipe_pct), pct(s.baselines_pct[envpipe_index])});
-  }
-  return table.to_string(output_columns());
-}
-
 std::string json_report(const std::vector<ReproducedCase>& cases, const LeftOut& left_out, const std::string& out) {
-  json::array rows;
-  for (const ReproducedCase& c : cases) {
-    const reproduction::EmulatedCase::CaseSavings s = c.plans.at_fastest();
-    json::object row{{"model", c.model},
-                     {"gpu", c.gpu},
-                     {"microbatches", c.microbatches},
-                     {"paper_planned_pct", s.paper_planned_pct},
-                     {"paper_realized_pct", s.paper_realized_pct},
-                     {"ours_realized_pct", s.ours_realized_pct},
-                     {"ours_t_min_pct", s.ours_fastest_pct},
-                     {"bound_pct", s.bound_pct}};
-    if (s.envpipe_pct) row["envpipe_pct"] = *s.envpipe_pct;
-    rows.push_back(std::move(row));
-  }
   json::array without(left_out.all().begin(), left_out.all().end());
-  return formats::json_text(json::object{
-             {"table6", std::move(rows)}, {"left_out", std::move(without)}, {"out", out}, {"origin", origin_json()}}) +
+  return formats::json_text(json::object{{"table6", table6_of(cases).json()},
+                                         {"left_out", std::move(without)},
+                                         {"out", out},
+                                         {"origin", origin_json()}}) +
          "\n";
 }
 
@@ -297,7 +270,7 @@ Result<int> run_reproduce(const ReproduceOptions& options, bool as_json) {
     print(json_report(cases, left_out, options.out));
     return 0;
   }
-  print(text_report(cases));
+  print(report::text_of(table6_of(cases, "saving at the fastest point [%]", " ").text(), output_columns()));
   print(
       fmt::format("\nwritten to {}: table5.csv, table6.csv, figure7.csv, figure8.csv, non_straggler.csv, cases.csv, "
                   "frontiers.csv and "

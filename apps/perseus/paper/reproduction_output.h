@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "command_line/records.h"
 #include "evaluation/reproduction/emulated_case.h"
 #include "io/report/report.h"
 
@@ -34,14 +35,8 @@ struct ReproducedCase {
 inline constexpr int kGlobalBatchSize = 1536;
 inline constexpr int kTensorParallel = 8;
 
-std::string table5_csv(const std::vector<ReproducedCase>& cases);
-std::string table6_csv(const std::vector<ReproducedCase>& cases);
-std::string cases_csv(const std::vector<ReproducedCase>& cases);
-std::string figure7_csv(const std::vector<ReproducedCase>& cases);
-std::string figure8_csv(const std::vector<ReproducedCase>& cases);
-/// Savings of one pipeline that waits for the straggler, against all computations at maximum clock.
-std::string non_straggler_csv(const std::vector<ReproducedCase>& cases);
-std::string frontiers_csv(const std::vector<ReproducedCase>& cases);
+/// Savings at the fastest point. `title`: of the first column of text, "MODEL`on`GPU".
+Table table6_of(const std::vector<ReproducedCase>& cases, const std::string& title = "-", std::string_view on = "");
 
 /// Fails early if the directory cannot be written.
 Status check_reproduction(const std::filesystem::path& directory);

@@ -3,26 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <iterator>
 
 namespace perseus::cli {
 namespace {
 
 using CaseSavings = reproduction::EmulatedCase::CaseSavings;
-
-/// A column of table 6, in percent.
-struct SavingColumn {
-  const char* name;
-  std::optional<double> (*value_pct)(const CaseSavings&);
-};
-constexpr std::array kSavingColumns{
-    SavingColumn{"paper planned", [](const CaseSavings& s) { return std::optional(s.paper_planned_pct); }},
-    SavingColumn{"paper realized", [](const CaseSavings& s) { return std::optional(s.paper_realized_pct); }},
-    SavingColumn{"ours", [](const CaseSavings& s) { return std::optional(s.ours_realized_pct); }},
-    SavingColumn{"ours at T_min", [](const CaseSavings& s) { return std::optional(s.ours_fastest_pct); }},
-    SavingColumn{"bound", [](const CaseSavings& s) { return std::optional(s.bound_pct); }},
-    SavingColumn{"EnvPipe", [](const CaseSavings& s) { return s.envpipe_pct; }}};
 
 double mean_pct(const std::vector<ReproducedCase>& cases, double CaseSavings::*saving_pct) {
   double sum = 0;
@@ -37,18 +22,9 @@ std::string headline(const std::vector<ReproducedCase>& cases) {
 }
 
 report::TextRows table6(const std::vector<ReproducedCase>& cases) {
-  report::TextRows table{{"saving [%]", "microbatches"}, {}};
-  for (const SavingColumn& column : kSavingColumns) table.header.emplace_back(column.name);
-  for (const ReproducedCase& c : cases) {
-    const CaseSavings savings = c.plans.at_fastest();
-    std::vector<std::string> row{fmt::format("{} on {}", c.model, c.gpu), std::to_string(c.microbatches)};
-    for (const SavingColumn& column : kSavingColumns) {
-      const std::optional<double> pct = column.value_pct(savings);
-      row.push_back(pct ? fmt::format("{:.2f}", *pct) : "-");
-    }
-    table.rows.push_back(std::move(row));
-  }
-  return table;
+  Table table = table6_of(cases, "saving [%]", " on ");
+  table.columns.pop_back();  // EnvPipe recomputed
+  return table.text();
 }
 
 /// How far the published frontiers are from those of the published method as computed here.
