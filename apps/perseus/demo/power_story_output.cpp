@@ -21,6 +21,7 @@ namespace {
 
 namespace json = boost::json;
 
+constexpr const char *kWatts = "{:.1f} W", *kSeconds = "{:.1f} s";
 constexpr std::size_t kReadingsOfSecond = 10, kDrawnEvery = 3;
 OutputDirectory::IsOurs files_of_a_story() {
   return one_of({"summary.json", "report.html", "power.csv", "server.csv"});
@@ -30,17 +31,43 @@ std::string watts(double power_w) { return fmt::format("{:.1f} W", power_w); }
 std::string seconds(double time_s) { return fmt::format("{:.1f} s", time_s); }
 std::string time_of(double time_s) { return time_s > 0 ? report::text_of(Seconds(time_s)) : std::string("-"); }
 
-json::object json_of(const replay::JudgedTime& time, const replay::WindowVerdict& v) {
-  return {{"name", time.name},    {"from_s", time.from_s},  {"until_s", time.until_s},
-          {"windows", v.windows}, {"over", v.over},         {"power_w", v.power_w},
-          {"limit_w", v.limit_w}, {"begins_s", v.begins_s}, {"mean_w", v.mean_w}};
+Table windows_of(const PowerMeasurement& m) {
+  const auto verdict = [&](int k) -> const replay::WindowVerdict& { return m.verdicts[k]; };
+  return table_of<int>(
+      indices_of(m.judged),
+      {{"name", [&](int k) { return m.judged[k].name; }, "time"},
+       {"from_s", [&](int k) { return m.judged[k].from_s; }, "from", kSeconds},
+       {"until_s", [&](int k) { return m.judged[k].until_s; }, "to", kSeconds},
+       {"windows", [&](int k) { return verdict(k).windows; }, "windows"},
+       {"over", [&](int k) { return verdict(k).over; }, "over"},
+       {"power_w", [&](int k) { return verdict(k).power_w; }},
+       {"limit_w", [&](int k) { return verdict(k).limit_w; }},
+       {"begins_s", [&](int k) { return verdict(k).begins_s; }, "closest: at", kSeconds},
+       {"mean_w", [&](int k) { return verdict(k).mean_w; }},
+       {"limit", [&](int k) { return verdict(k).limit_w; }, "limit", kWatts, 1, false},
+       {"mean", [&](int k) { return verdict(k).power_w; }, "mean", kWatts, 1, false},
+       {"left", [&](int k) { return verdict(k).limit_w - verdict(k).power_w; }, "left", kWatts, 1, false}});
+}
+
+Table jobs_of(const PowerMeasurement& m) {
+  using Job = StoryJobFigures;
+  return table_of<Job>(
+      m.jobs,
+      {{"job", [](const Job& j) { return fmt::format("{} ({})", j.shape, j.description); }, "job", {}, 1, false},
+       {"name", &Job::shape},
+       {"shape", &Job::description},
+       {"gpus", &Job::gpus, "GPUs"},
+       {"iterations", &Job::iterations, "iterations"},
+       {"iterations_without_server", &Job::iterations_without_server, "without a server"},
+       {"iteration_high_s", &Job::high_s, "time, high limit", time_of},
+       {"iteration_low_s", &Job::low_s, "low limit", time_of},
+       {"iteration_without_server_s", &Job::without_server_s, "without a server", time_of}});
 }
 
 json::object summary_of(const PowerMeasurement& m) {
-  json::array limit, judged, ramps, jobs;
+  json::array limit, ramps;
   for (const replay::LimitPoint& point : m.limits)
     limit.push_back(json::object{{"at_s", point.at_s}, {"limit_w", point.limit_w}});
-  for (std::size_t k = 0; k < m.judged.size(); ++k) judged.push_back(json_of(m.judged[k], m.verdicts[k]));
   for (const StoryRamp& ramp : m.ramps) {
     ramps.push_back(json::object{{"from_s", ramp.from_s},
                                  {"until_s", ramp.until_s},
@@ -57,16 +84,6 @@ json::object summary_of(const PowerMeasurement& m) {
             {"others_unlimited_w", m.kill->unlimited_w},
             {"used_after_s", m.kill->used_s},
             {"at_most_s", m.kill->at_most_s}};
-  }
-  for (const StoryJobFigures& job : m.jobs) {
-    jobs.push_back(json::object{{"name", job.shape},
-                                {"shape", job.description},
-                                {"gpus", job.gpus},
-                                {"iterations", job.iterations},
-                                {"iterations_without_server", job.iterations_without_server},
-                                {"iteration_high_s", job.high_s},
-                                {"iteration_low_s", job.low_s},
-                                {"iteration_without_server_s", job.without_server_s}});
   }
   return {{"holds", story_holds(m)},
           {"limits_kept", limits_kept(m)},
@@ -88,11 +105,11 @@ json::object summary_of(const PowerMeasurement& m) {
           {"server_low_limit_w", limit_of_server_w(m, m.low_limit_w)},
           {"seed", m.seed},
           {"limit", std::move(limit)},
-          {"judged", std::move(judged)},
+          {"judged", windows_of(m).json()},
           {"fall", std::move(fall)},
           {"ramps", std::move(ramps)},
           {"kill", std::move(kill)},
-          {"jobs", std::move(jobs)},
+          {"jobs", jobs_of(m).json()},
           {"took_s", m.took_s}};
 }
 
@@ -151,29 +168,6 @@ std::string chart(const PowerMeasurement& m) {
                                                                {killed, limit, window, counted, second},
                                                                m.kill ? std::optional(m.kill->at_s) : std::nullopt,
                                                                "a job killed"}});
-}
-
-report::TextRows window_rows(const PowerMeasurement& m) {
-  report::TextRows t{{"time", "from", "to", "windows", "over", "closest: at", "limit", "mean", "left"}, {}};
-  for (std::size_t k = 0; k < m.judged.size(); ++k) {
-    const replay::JudgedTime& time = m.judged[k];
-    const replay::WindowVerdict& v = m.verdicts[k];
-    t.rows.push_back({time.name, seconds(time.from_s), seconds(time.until_s), std::to_string(v.windows),
-                      std::to_string(v.over), seconds(v.begins_s), watts(v.limit_w), watts(v.power_w),
-                      watts(v.limit_w - v.power_w)});
-  }
-  return t;
-}
-
-report::TextRows job_rows(const PowerMeasurement& m) {
-  report::TextRows t{
-      {"job", "GPUs", "iterations", "without a server", "time, high limit", "low limit", "without a server"}, {}};
-  for (const StoryJobFigures& job : m.jobs) {
-    t.rows.push_back({fmt::format("{} ({})", job.shape, job.description), std::to_string(job.gpus),
-                      std::to_string(job.iterations), std::to_string(job.iterations_without_server),
-                      time_of(job.high_s), time_of(job.low_s), time_of(job.without_server_s)});
-  }
-  return t;
 }
 
 report::TextRows proof_rows(const PowerMeasurement& m) {
@@ -258,7 +252,7 @@ report::StaticPage page_of(const PowerMeasurement& m) {
                                    "neither the server nor the clients."});
   page.sections.push_back(
       {.heading = "Windows against limits",
-       .table = window_rows(m),
+       .table = windows_of(m).text(),
        .note =
            "Every window counts whose begin lies after the limit without notice has acted: when the server counted no "
            "more "
@@ -268,7 +262,7 @@ report::StaticPage page_of(const PowerMeasurement& m) {
   std::vector<report::ReportFact> events;
   for (const StoryEvent& event : m.events) events.push_back({seconds(event.at_s), event.what});
   page.sections.push_back({.heading = "Events", .list = std::move(events)});
-  page.sections.push_back({.heading = "Jobs", .table = job_rows(m), .note = "Times are means of an iteration."});
+  page.sections.push_back({.heading = "Jobs", .table = jobs_of(m).text(), .note = "Times are means of an iteration."});
   page.sections.push_back(
       {.heading = "The server's proof",
        .table = proof_rows(m),
@@ -293,8 +287,8 @@ Result<bool> write_power_output(const std::filesystem::path& directory, const Po
 }
 
 std::string power_text(const PowerMeasurement& m) {
-  return lines_of(facts_of(m)) + "\n" + report::text_of(window_rows(m), output_columns()) + "\n" +
-         report::text_of(job_rows(m), output_columns()) + "\n" + lines_of(verdict(m));
+  return lines_of(facts_of(m)) + "\n" + report::text_of(windows_of(m).text(), output_columns()) + "\n" +
+         report::text_of(jobs_of(m).text(), output_columns()) + "\n" + lines_of(verdict(m));
 }
 
 std::string power_summary_json(const PowerMeasurement& m) { return formats::json_text(summary_of(m)) + "\n"; }
