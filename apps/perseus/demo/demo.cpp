@@ -234,10 +234,6 @@ void add_process_options(CLI::App& demo, DemoOptions& options) {
       ->type_name("PORT")
       ->group(kRun);
   demo.add_flag("--keep", options.keep, "Keep the server and its dashboard running until Ctrl-C")->group(kRun);
-  demo.add_option("--helper", options.helper,
-                  "The program perseus-clockd (default: beside this program, then in $PATH)")
-      ->type_name("FILE")
-      ->group(kRun);
   demo.add_option(
           "--scratch", options.scratch,
           "Directory that keeps GPU state files, logs and database (default: a temporary one, removed at the end)")

@@ -33,7 +33,7 @@ struct DemoOptions {
   bool known_profile = false, keep = false;
   model::TransferLatency transfer_latency;  ///< between the ranks; the client does not know it
   std::string host_ahead = "unbounded";     ///< or "synchronous", or a number of computations
-  std::string out = "perseus-demo", scratch, helper;
+  std::string out = "perseus-demo", scratch;
   std::string story = "saving";  ///< or "power"
   int server_kills = 1;          ///< of the story 'power': ramps, each with an end of the server
   std::optional<unsigned> seed;  ///< of their moments

@@ -25,29 +25,21 @@ std::string private_folder(const std::string& own) {
   return (fs::path(own) / PERSEUS_PRIVATE_FOLDER).lexically_normal().string();
 }
 
-bool can_be_run(const std::string& program) {
-  std::error_code ignored;
-  return fs::is_regular_file(program, ignored) && access(program.c_str(), X_OK) == 0;
-}
-
 }  // namespace
 
 Result<DemoPrograms> find_demo_programs(const DemoOptions& options) {
   const auto folder = own_folder();
   if (!folder) return folder.error();
   const std::string own = private_folder(*folder);
-  DemoPrograms programs{*folder + "/perseus", own + "/perseus-replay", own + "/libcuda-simulated.so", options.helper};
+  DemoPrograms programs{*folder + "/perseus", own + "/perseus-replay", own + "/libcuda-simulated.so", {}};
   if (!fs::exists(programs.worker)) {
     return Error{ErrorCode::not_found, programs.worker + ": the worker program does not exist"};
   }
   if (options.host_ahead != "synchronous" && !fs::exists(programs.cuda)) {
     return Error{ErrorCode::not_found, programs.cuda + ": the simulated CUDA driver does not exist"};
   }
-  if (!options.helper.empty() && !can_be_run(options.helper)) {
-    return Error{ErrorCode::not_found, fmt::format("--helper {}: not a program that can be run", options.helper)};
-  }
   const std::string beside = *folder + "/perseus-clockd";
-  if (options.helper.empty() && fs::exists(beside)) programs.helper = beside;
+  if (fs::exists(beside)) programs.helper = beside;
   return programs;
 }
 

@@ -383,7 +383,6 @@ TEST(Demo, OptionsThatCannotRunAreRefusedAtTheStart) {
            {{"--schedule", "dualpipev", "-m", "2"}, 64, "2 microbatches"},
            {{"--out", scratch.path("file")}, 73, "file"},
            {{"--scratch", scratch.path("file/below")}, 73, "file/below"},
-           {{"--helper", scratch.path("none")}, 66, "none"},
        }) {
     std::vector<std::string> words{"demo"};
     words.insert(words.end(), c.arguments.begin(), c.arguments.end());
@@ -396,20 +395,32 @@ TEST(Demo, OptionsThatCannotRunAreRefusedAtTheStart) {
   }
 }
 
+class TakenPort {
+ public:
+  TakenPort() {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address_;
+    EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&address_), size), 0);
+    EXPECT_EQ(listen(socket_, 1), 0);
+    EXPECT_EQ(getsockname(socket_, reinterpret_cast<sockaddr*>(&address_), &size), 0);
+  }
+  ~TakenPort() { close(socket_); }
+  TakenPort(const TakenPort&) = delete;
+  TakenPort& operator=(const TakenPort&) = delete;
+  [[nodiscard]] std::string port() const { return std::to_string(ntohs(address_.sin_port)); }
+
+ private:
+  int socket_ = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address_{};
+};
+
 TEST(Demo, ReportsAPortInUse) {
   const ScratchFolder scratch;
-  const int taken = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ASSERT_EQ(bind(taken, reinterpret_cast<const sockaddr*>(&address), size), 0);
-  ASSERT_EQ(listen(taken, 1), 0);
-  ASSERT_EQ(getsockname(taken, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const TakenPort taken;
   std::vector<std::string> words = small_demo(scratch);
-  words.insert(words.end(), {"--server-port", std::to_string(ntohs(address.sin_port))});
+  words.insert(words.end(), {"--server-port", taken.port()});
   const Outcome outcome = run_perseus(words);
-  close(taken);
   EXPECT_EQ(outcome.exit_code, 69);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("the server did not start"), HasSubstr("in use")));
   EXPECT_FALSE(fs::exists(scratch.path("out")));
@@ -592,8 +603,9 @@ TEST(Demo, RemovesTheTemporaryFilesOfAKilledDemo) {
   EXPECT_EQ(left(), 1);
   fs::create_directory(scratch.path("tmp/perseus-demo-other"));  // being made: it has no lock yet
   options.meanwhile = {};
-  const Outcome next = run_perseus({"demo", "--helper", "none", "--out", scratch.path("out")}, options);
-  EXPECT_EQ(next.exit_code, 66) << next.err;
+  const TakenPort taken;
+  const Outcome next = run_perseus({"demo", "--server-port", taken.port(), "--out", scratch.path("out")}, options);
+  EXPECT_EQ(next.exit_code, 69) << next.err;
   EXPECT_EQ(left(), 1);
   EXPECT_TRUE(fs::exists(scratch.path("tmp/perseus-demo-other")));
 }

@@ -186,7 +186,7 @@ TEST(PerseusCommandLine, OutputKeepsALinkALink) {
   EXPECT_THAT(content_of(target), StartsWith("name,"));
 }
 
-TEST(DemoCommandLine, NamesTheFolderOrProgramThatCannotBeUsed) {
+TEST(DemoCommandLine, NamesTheFolderThatCannotBeUsed) {
   const ScratchFolder scratch;
   const std::string file = scratch.file("file", "");
   for (const std::string& folder : {scratch.path("none"), file}) {
@@ -195,8 +195,6 @@ TEST(DemoCommandLine, NamesTheFolderOrProgramThatCannotBeUsed) {
   }
   const RunOptions here{.folder = scratch.path()};
   expect_mistake({"demo", "--scratch", file}, kCannotWrite, "--scratch " + file + ": Not a directory", here);
-  expect_mistake({"demo", "--helper", scratch.path()}, kNotFound, "--helper " + scratch.path() + ": not a program",
-                 here);
 }
 
 struct ClockdMistake {
