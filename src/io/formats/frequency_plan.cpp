@@ -56,7 +56,7 @@ class Parser {
     step.instruction = quoted_name();
     expect(',', "a comma between instruction and MHz");
     step.clock = Megahertz(clock());
-    if (peek() == ',') take();
+    if (peek() == ',') advance();
     expect(')', ") after the MHz");
     return step;
   }
@@ -89,7 +89,7 @@ class Parser {
   void separate(char close) {
     if (failed()) return;
     if (peek() == ',') {
-      take();
+      advance();
     } else if (peek() != close) {
       fail("a comma or ]");
     }
@@ -97,14 +97,14 @@ class Parser {
 
   bool closes(char close) {
     if (peek() != close) return false;
-    take();
+    advance();
     return true;
   }
 
   void expect(char c, const char* what) {
     if (failed()) return;
     if (peek() != c) return fail(what);
-    take();
+    advance();
   }
 
   /// The next character that is not white space or a comment; 0 at the end.
@@ -122,7 +122,7 @@ class Parser {
     }
     return '\0';
   }
-  void take() { rest_.remove_prefix(1); }
+  void advance() { rest_.remove_prefix(1); }
 
   [[nodiscard]] bool failed() const { return error_.has_value(); }
   void fail(const char* expected) {

@@ -155,7 +155,7 @@ void TomlFields::fail(std::string_view key, const std::string& allowed) {
                                                   key, node != nullptr ? text_of(*node) : "is missing", allowed)};
 }
 
-const toml::node* TomlFields::take(std::string_view key, bool required, const std::string& allowed) {
+const toml::node* TomlFields::find(std::string_view key, bool required, const std::string& allowed) {
   PERSEUS_CHECK(std::ranges::find(keys_, key) != keys_.end(), "a key that is read is on the list of keys");
   read_.emplace_back(key);
   const toml::node* node = table_->get(key);
@@ -175,12 +175,12 @@ std::optional<double> TomlFields::number_in(const toml::node& node, NumberRange 
 }
 
 double TomlFields::number(std::string_view key, NumberRange allowed) {
-  if (take(key, true, text_of(allowed, false)) == nullptr) return allowed.least;
+  if (find(key, true, text_of(allowed, false)) == nullptr) return allowed.least;
   return number_or(allowed.least, key, allowed);
 }
 
 double TomlFields::number_or(double absent, std::string_view key, NumberRange allowed) {
-  const toml::node* node = take(key, false, "");
+  const toml::node* node = find(key, false, "");
   if (node == nullptr) return absent;
   const auto value = number_in(*node, allowed, false);
   if (!value) fail(key, text_of(allowed, false));
@@ -188,12 +188,12 @@ double TomlFields::number_or(double absent, std::string_view key, NumberRange al
 }
 
 long TomlFields::integer(std::string_view key, NumberRange allowed) {
-  if (take(key, true, text_of(allowed, true)) == nullptr) return static_cast<long>(allowed.least);
+  if (find(key, true, text_of(allowed, true)) == nullptr) return static_cast<long>(allowed.least);
   return integer_or(static_cast<long>(allowed.least), key, allowed);
 }
 
 long TomlFields::integer_or(long absent, std::string_view key, NumberRange allowed) {
-  const toml::node* node = take(key, false, "");
+  const toml::node* node = find(key, false, "");
   if (node == nullptr) return absent;
   const auto value = number_in(*node, allowed, true);
   if (!value) fail(key, text_of(allowed, true));
@@ -201,7 +201,7 @@ long TomlFields::integer_or(long absent, std::string_view key, NumberRange allow
 }
 
 bool TomlFields::boolean_or(bool absent, std::string_view key) {
-  const toml::node* node = take(key, false, "");
+  const toml::node* node = find(key, false, "");
   if (node == nullptr) return absent;
   const auto* value = node->as_boolean();
   if (value == nullptr) fail(key, "true or false");
@@ -209,7 +209,7 @@ bool TomlFields::boolean_or(bool absent, std::string_view key) {
 }
 
 std::string TomlFields::string(std::string_view key) {
-  const toml::node* node = take(key, true, "a text");
+  const toml::node* node = find(key, true, "a text");
   if (node == nullptr) return {};
   const auto* value = node->as_string();
   if (value == nullptr || value->get().empty()) {
@@ -220,7 +220,7 @@ std::string TomlFields::string(std::string_view key) {
 }
 
 std::optional<std::string> TomlFields::text_or_number(std::string_view key) {
-  const toml::node* node = take(key, false, "");
+  const toml::node* node = find(key, false, "");
   if (node == nullptr) return std::nullopt;
   if (const auto* text = node->as_string()) return text->get();
   if (const auto* integer = node->as_integer()) return std::to_string(integer->get());
@@ -231,7 +231,7 @@ std::optional<std::string> TomlFields::text_or_number(std::string_view key) {
 
 std::vector<double> TomlFields::numbers(std::string_view key, NumberRange allowed) {
   const std::string expected = fmt::format("a list of at least one, each {}", text_of(allowed, false));
-  const toml::node* node = take(key, true, expected);
+  const toml::node* node = find(key, true, expected);
   if (node == nullptr) return {};
   const auto* array = node->as_array();
   std::vector<double> values;
@@ -248,7 +248,7 @@ std::vector<double> TomlFields::numbers(std::string_view key, NumberRange allowe
 std::vector<std::pair<double, double>> TomlFields::pairs(std::string_view key, NumberRange allowed) {
   const std::string each = text_of(allowed, false);
   const std::string expected = fmt::format("a list of at least one, each {} or a list of two such numbers", each);
-  const toml::node* node = take(key, true, expected);
+  const toml::node* node = find(key, true, expected);
   if (node == nullptr) return {};
   const auto* array = node->as_array();
   std::vector<std::pair<double, double>> values;
@@ -267,7 +267,7 @@ std::vector<std::pair<double, double>> TomlFields::pairs(std::string_view key, N
 
 std::vector<std::string> TomlFields::strings(std::string_view key) {
   const std::string expected = "a list of texts, at least one";
-  const toml::node* node = take(key, true, expected);
+  const toml::node* node = find(key, true, expected);
   if (node == nullptr) return {};
   const auto* array = node->as_array();
   std::vector<std::string> values;
@@ -280,14 +280,14 @@ std::vector<std::string> TomlFields::strings(std::string_view key) {
 }
 
 const toml::table* TomlFields::table(std::string_view key) {
-  const toml::node* node = take(key, false, "");
+  const toml::node* node = find(key, false, "");
   if (node == nullptr) return nullptr;
   if (!node->is_table()) fail(key, fmt::format("a table, [{}]", key));
   return node->as_table();
 }
 
 std::vector<const toml::table*> TomlFields::tables(std::string_view key) {
-  const toml::node* node = take(key, false, "");
+  const toml::node* node = find(key, false, "");
   if (node == nullptr) return {};
   std::vector<const toml::table*> all;
   const auto* array = node->as_array();
@@ -300,7 +300,7 @@ std::vector<const toml::table*> TomlFields::tables(std::string_view key) {
 }
 
 void TomlFields::exclude(std::string_view key, const std::string& where) {
-  if (take(key, false, "") != nullptr) fail(key, "nothing where " + where);
+  if (find(key, false, "") != nullptr) fail(key, "nothing where " + where);
 }
 
 void TomlFields::reject_others() {

@@ -69,7 +69,7 @@ class TomlFields {
   [[nodiscard]] std::string where(std::string_view key) const;
 
  private:
-  const toml::node* take(std::string_view key, bool required, const std::string& allowed);
+  const toml::node* find(std::string_view key, bool required, const std::string& allowed);
   std::optional<double> number_in(const toml::node& node, NumberRange allowed, bool whole);
   void reject_unknown();
   /// "file:12: [table]", or "file:12:" without a name.

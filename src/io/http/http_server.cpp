@@ -128,7 +128,7 @@ void ServerCore::take_in_some() {
   for (const auto& listener : listeners_) {
     int taken = 0;
     for (; taken < kMostTakenIn; ++taken) {
-      auto next = listener->take();
+      auto next = listener->dequeue();
       if (!next) break;
       take_in(std::move(next->socket), next->peer);
     }

@@ -41,7 +41,7 @@ void Listener::accept_all() {
     const int problem = errno;
     if (next.socket >= 0) {
       next.peer.resize(length);
-      put(std::move(next));
+      enqueue(std::move(next));
     } else if (problem != EINTR && problem != ECONNABORTED) {
       pause();  // until other connections close
     }
@@ -50,7 +50,7 @@ void Listener::accept_all() {
   }
 }
 
-void Listener::put(Waiting accepted) {
+void Listener::enqueue(Waiting accepted) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return stopping_ || waiting_.size() < most_waiting_; });
   waiting_.push_back(std::move(accepted));
@@ -66,7 +66,7 @@ void Listener::pause() {
   changed_.wait_for(lock, 100ms, [this] { return stopping_; });
 }
 
-std::optional<Listener::Accepted> Listener::take() {
+std::optional<Listener::Accepted> Listener::dequeue() {
   std::unique_lock lock(mutex_);
   if (waiting_.empty()) return std::nullopt;
   const Waiting next = std::move(waiting_.front());

@@ -3,11 +3,11 @@
 // Problem: the queue of a listening socket is short (4096 or less), and thousands of ranks connect at the same
 //          moment; a client that finds it full sends its first packet again only after a second.
 // Input:   a listening socket, and a function that is called from the io_context when sockets have been accepted.
-// Output:  take(), in the order of arrival.
+// Output:  dequeue(), in the order of arrival.
 // Errors:  without files or memory, accepting pauses for a tenth of a second.
 // Cost:    one system call per connection, on a thread of its own; at most `most_waiting` accepted sockets wait for
-//          take(), the rest stays in the kernel.
-// Threads: take() and destruction on the io_context's one.
+//          dequeue(), the rest stays in the kernel.
+// Threads: dequeue() and destruction on the io_context's one.
 // Source:  docs/decisions/0024.
 #pragma once
 
@@ -37,7 +37,7 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
   ~Listener();  ///< closes the listening socket and the sockets not taken
 
-  std::optional<Accepted> take();
+  std::optional<Accepted> dequeue();
   /// Number of accepted sockets not taken yet.
   [[nodiscard]] std::size_t waiting() const;
 
@@ -47,7 +47,7 @@ class Listener {
     boost::asio::ip::tcp::endpoint peer;
   };
   void accept_all();
-  void put(Waiting accepted);
+  void enqueue(Waiting accepted);
   void pause();
 
   boost::asio::io_context& io_;

@@ -105,7 +105,7 @@ class TraceReader {
     return Ok{};
   }
 
-  Result<TraceSpans> take() {
+  Result<TraceSpans> finish() {
     if (timeline_.events == 0)
       return Error{ErrorCode::invalid_input,
                    fmt::format("{}: no event; expected a list of events or an object with traceEvents", file_)};
@@ -578,7 +578,7 @@ Result<TraceSpans> read_trace(const std::vector<std::string>& files, const std::
     });
     if (!status) return status.error();
   }
-  return reader.take();
+  return reader.finish();
 }
 
 Result<TraceSpans> parse_trace(const std::vector<std::pair<std::string, std::string>>& texts,
@@ -590,7 +590,7 @@ Result<TraceSpans> parse_trace(const std::vector<std::pair<std::string, std::str
         reader.read_file(name, [&]() -> Result<std::string_view> { return std::exchange(rest, std::string_view()); });
     if (!status) return status.error();
   }
-  return reader.take();
+  return reader.finish();
 }
 
 }  // namespace perseus::trace

@@ -48,12 +48,12 @@ TEST_F(ListenerTest, AcceptsInOrderWhileTheServerIsBusy) {
   if (io_.stopped()) io_.restart();
   io_.poll();
   EXPECT_EQ(arrivals_, 1) << "one notification for all that wait";
-  for (const tcp::socket& client : clients_) EXPECT_EQ(listener_->take()->peer, client.local_endpoint());
-  EXPECT_FALSE(listener_->take());
+  for (const tcp::socket& client : clients_) EXPECT_EQ(listener_->dequeue()->peer, client.local_endpoint());
+  EXPECT_FALSE(listener_->dequeue());
   connect();
   until_waiting(1);
   ASSERT_TRUE(run_until(io_, [&] { return arrivals_ >= 2; }));
-  EXPECT_EQ(listener_->take()->peer, clients_.back().local_endpoint());
+  EXPECT_EQ(listener_->dequeue()->peer, clients_.back().local_endpoint());
 }
 
 TEST_F(ListenerTest, HoldsAtMostTheLimit) {
@@ -62,7 +62,7 @@ TEST_F(ListenerTest, HoldsAtMostTheLimit) {
   for (const tcp::socket& client : clients_) {
     until_waiting(1);
     EXPECT_LE(listener_->waiting(), 2);
-    EXPECT_EQ(listener_->take()->peer, client.local_endpoint());
+    EXPECT_EQ(listener_->dequeue()->peer, client.local_endpoint());
   }
 }
 
