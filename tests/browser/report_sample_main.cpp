@@ -8,13 +8,10 @@
 
 #include "base/json_writer.h"
 #include "io/report/dashboard.h"
-#include "io/report/frontier_svg.h"
-#include "io/report/html.h"
+#include "io/report/report.h"
 #include "io/report/summary.h"
-#include "io/report/terminal.h"
 #include "io/report/timeline.h"
 #include "io/report/timeline_svg.h"
-#include "io/report/trace.h"
 #include "planning/checker/plan_run.h"
 #include "tests/support/report_sample.h"
 

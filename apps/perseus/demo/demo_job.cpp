@@ -10,7 +10,7 @@
 
 #include "demo/sample_profile_text.h"
 #include "io/formats/profile_csv.h"
-#include "plan/transfer_count.h"
+#include "plan/pipeline.h"
 #include "planning/checker/plan_run.h"
 #include "planning/model/blocking_power.h"
 #include "planning/model/build_dag.h"

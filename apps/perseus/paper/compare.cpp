@@ -22,8 +22,6 @@
 #include "io/formats/boost_json_text.h"
 #include "io/formats/plan_file.h"
 #include "io/report/comparison.h"
-#include "io/report/comparison_html.h"
-#include "io/report/comparison_svg.h"
 #include "io/report/comparison_text.h"
 #include "io/report/timeline.h"
 #include "plan/effort.h"

@@ -14,7 +14,6 @@
 #include "io/formats/pipeline_constants.h"
 #include "io/formats/profile_csv.h"
 #include "plan/traced_pipeline.h"
-#include "plan/transfer_count.h"
 #include "planning/model/blocking_power.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/derived_instructions.h"

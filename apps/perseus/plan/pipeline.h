@@ -17,6 +17,8 @@
 #include "plan/trace_input.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
+#include "planning/model/schedule.h"
+#include "planning/model/transfer_latency.h"
 #include "planning/planner/robust_frontier.h"
 #include "server/profiling/expected_frontier.h"
 #include "server/profiling/pooled_profile.h"
@@ -106,5 +108,13 @@ constexpr const char* kNoiseKey = "noise of a sample";
 std::optional<report::ReportFact> noise_fact(const profiling::PooledProfile& pooled);
 /// Ends the fact "blocking power" where no option gave it.
 constexpr const char* kGuessed = " (a guess)";
+
+/// Checks that a list of transfer latencies has as many entries as the schedules (at least one of them) have
+/// boundaries. The error is of the kind of `given_in`, whose message its text begins with.
+Status check_transfer_count(const model::TransferLatency& latency, const std::vector<model::Schedule>& schedules,
+                            const Error& given_in);
+
+/// Where the latencies of a pipeline were given: the option, or the file of --constants.
+Error latency_origin(const PipelineOptions& options);
 
 }  // namespace perseus::cli

@@ -7,11 +7,9 @@
 #include <string_view>
 
 #include "io/formats/frequency_plan.h"
-#include "io/report/frontier_svg.h"
-#include "io/report/html.h"
+#include "io/report/report.h"
 #include "io/report/summary.h"
 #include "io/report/timeline_svg.h"
-#include "io/report/trace.h"
 #include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 

@@ -1,10 +1,9 @@
-#include "plan/transfer_count.h"
-
 #include <fmt/format.h>
 
 #include <map>
 #include <string>
 
+#include "plan/pipeline.h"
 #include "planning/model/boundary_count.h"
 
 namespace perseus::cli {

@@ -11,7 +11,6 @@
 #include "command_line/command.h"
 #include "io/formats/boost_json_text.h"
 #include "io/http/url.h"
-#include "remote/pages_in_time.h"
 #include "remote/server_action.h"
 #include "remote/server_call.h"
 

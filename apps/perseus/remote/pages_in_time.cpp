@@ -1,4 +1,3 @@
-#include "remote/pages_in_time.h"
 
 #include <fmt/format.h>
 

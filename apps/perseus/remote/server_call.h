@@ -9,9 +9,11 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "command_line/command.h"
 #include "io/http/http_client.h"
 
@@ -28,5 +30,11 @@ Result<std::string> call_server_with(const std::string& file, const http::HttpPe
 Result<std::string> call_pages(const http::HttpPeer& peer, const http::HttpCall& call, std::string_view list);
 /// Prints such a body, or returns its error.
 Result<int> print_answer(const http::HttpPeer& peer, const Result<std::string>& body, bool json);
+
+/// A list over time in pages, a request for each: next_s names the time at which the next one begins. The last answer,
+/// with the lists of all pages in its member `list`; unavailable for an answer without that list.
+/// `target`: with a query, to which the beginning is added.
+Result<std::string> pages_in_time(const http::HttpPeer& peer, const std::string& target, std::optional<double> from_s,
+                                  const char* list);
 
 }  // namespace perseus::cli

@@ -9,7 +9,7 @@
 #include "command_line/origin.h"
 #include "command_line/records.h"
 #include "command_line/terminal_size.h"
-#include "io/report/comparison_svg.h"
+#include "io/report/comparison.h"
 #include "io/report/format.h"
 #include "io/report/static_page.h"
 #include "io/report/timeline.h"

@@ -18,6 +18,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "io/http/http_server.h"
+#include "server/routes/api.h"
+#include "server/service/service.h"
 
 namespace perseus::cli {
 
@@ -62,5 +65,11 @@ Result<RereadConfig> reread_config(const ServeConfig& before, const std::map<std
                                    const std::string& file);
 /// The resulting settings, as a TOML file with comments.
 Result<std::string> format_config(const std::map<std::string, std::string>& flags, const std::string& file);
+
+// The options of the parts; members without a setting keep their default. All of a part's limits are in them, so the
+// same functions handle the start and a reload.
+http::HttpServerOptions http_options(const ServeConfig& config);
+service::ServiceOptions service_options(const ServeConfig& config);
+routes::ApiOptions api_options(const ServeConfig& config);
 
 }  // namespace perseus::cli

@@ -1,4 +1,4 @@
-#include "serve/serve_options.h"
+#include "serve/serve_config.h"
 
 namespace perseus::cli {
 

@@ -7,7 +7,6 @@
 
 #include "base/percent_encode.h"
 #include "io/formats/json_reader.h"
-#include "remote/pages_in_time.h"
 #include "remote/server_call.h"
 
 namespace perseus::cli {

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 
-#include "remote/pages_in_time.h"
 #include "remote/server_action.h"
 #include "remote/server_call.h"
 #include "site/site_actions.h"

@@ -14,7 +14,7 @@
 #include "io/formats/file.h"
 #include "io/formats/frequency_plan.h"
 #include "io/formats/number.h"
-#include "io/report/html.h"
+#include "io/report/report.h"
 #include "plan/plan_output.h"
 #include "plan/plan_source.h"
 #include "plan/point_figures.h"

@@ -55,4 +55,10 @@ struct ComparisonInput {
   double slowdown = 0;  ///< tolerated beyond T_max for the plan shown as "in time"
 };
 
+/// One self-contained page without scripts: the drawing and both tables.
+void write_comparison_html(const ComparisonInput& input, const std::vector<PairComparison>& pairs, const Sink& sink);
+
+/// The frontiers in one drawing, as in the paper's figure 9.
+void write_comparison_svg(const ComparisonInput& input, const Sink& sink);
+
 }  // namespace perseus::report

@@ -1,8 +1,6 @@
-#include "io/report/comparison_html.h"
-
 #include <fmt/format.h>
 
-#include "io/report/comparison_svg.h"
+#include "io/report/comparison.h"
 #include "io/report/comparison_text.h"
 #include "io/report/static_page.h"
 

@@ -1,9 +1,8 @@
-#include "io/report/comparison_svg.h"
-
 #include <fmt/format.h>
 
 #include <string>
 
+#include "io/report/comparison.h"
 #include "io/report/format.h"
 #include "io/report/line_chart.h"
 

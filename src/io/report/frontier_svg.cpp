@@ -1,11 +1,10 @@
-#include "io/report/frontier_svg.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "io/report/format.h"
 #include "io/report/line_chart.h"
+#include "io/report/report.h"
 
 namespace perseus::report {
 namespace {

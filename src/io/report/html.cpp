@@ -1,5 +1,3 @@
-#include "io/report/html.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include "io/report/bundle.h"
 #include "io/report/escape.h"
 #include "io/report/format.h"
+#include "io/report/report.h"
 #include "io/report/report_data.h"
 
 namespace perseus::report {

@@ -1,7 +1,6 @@
-// The input of all presentations of a plan.
+// The presentations of a plan, and their input.
 //
-// Problem: show a frontier and the iterations behind its points to people (html.h, frontier_svg.h, timeline_svg.h,
-//          terminal.h) and to tools (trace.h).
+// Problem: show a frontier and the iterations behind its points to people (here and in timeline_svg.h) and to tools.
 // Input:   a valid DAG, and a Frontier with at least one point or plans that fit the DAG.
 // Output:  UTF-8 text through a sink, in pieces of some tens of kB, so that memory use stays small.
 // Errors:  none; the sink's owner writes and reports.
@@ -46,5 +45,27 @@ struct DrawnPlan {
   std::string name;
   const model::Plan& plan;
 };
+
+/// report.html: one self-contained page; works from file:// and without a network.
+void write_html(const ReportInput& input, const Sink& sink);
+
+/// The line of its list of inputs.
+std::string fact_line(const ReportFact& fact);
+
+/// frontier.svg: realized points, lower bound, everything at maximum clock and, if given, T'.
+void write_frontier_svg(const ReportInput& input, const Sink& sink);
+
+/// trace.json for Chrome and Perfetto: a process per plan, a thread per rank, power as counters.
+void write_trace(const model::ComputationDag& dag, const std::vector<DrawnPlan>& plans, const Sink& sink);
+
+// One iteration as text for terminals: a row per rank, block height and color by power.
+enum class TerminalColor { none, ansi256, truecolor };
+
+struct TerminalStyle {
+  int width = 100;  ///< columns of the terminal
+  TerminalColor color = TerminalColor::none;
+};
+
+std::string terminal_timeline(const model::ComputationDag& dag, const DrawnPlan& plan, const TerminalStyle& style);
 
 }  // namespace perseus::report

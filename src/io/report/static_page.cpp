@@ -4,8 +4,8 @@
 
 #include "io/report/bundle.h"
 #include "io/report/escape.h"
-#include "io/report/html.h"
 #include "io/report/pieces.h"
+#include "io/report/report.h"
 
 namespace perseus::report {
 namespace {

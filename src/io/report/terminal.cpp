@@ -1,5 +1,3 @@
-#include "io/report/terminal.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "io/report/columns.h"
 #include "io/report/format.h"
 #include "io/report/power_ramp.h"
+#include "io/report/report.h"
 #include "io/report/timeline.h"
 
 namespace perseus::report {

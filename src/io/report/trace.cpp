@@ -1,5 +1,3 @@
-#include "io/report/trace.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "base/json_writer.h"
 #include "io/report/pieces.h"
+#include "io/report/report.h"
 #include "io/report/timeline.h"
 
 namespace perseus::report {

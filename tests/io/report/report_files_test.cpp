@@ -12,13 +12,11 @@
 
 #include "io/report/bundle.h"
 #include "io/report/dashboard.h"
-#include "io/report/frontier_svg.h"
-#include "io/report/html.h"
+#include "io/report/report.h"
 #include "io/report/report_data.h"
 #include "io/report/slow_links.h"
 #include "io/report/timeline.h"
 #include "io/report/timeline_svg.h"
-#include "io/report/trace.h"
 #include "tests/support/report_sample.h"
 
 namespace perseus::report {

@@ -7,8 +7,8 @@
 #include "io/report/escape.h"
 #include "io/report/format.h"
 #include "io/report/power_ramp.h"
+#include "io/report/report.h"
 #include "io/report/table.h"
-#include "io/report/terminal.h"
 #include "io/report/timeline.h"
 #include "tests/support/report_sample.h"
 
