@@ -2,7 +2,6 @@
 //
 // Problem: tests of delays, leases and expiry must not sleep, and a step of the system's clock must not break them.
 // Output:  seconds since 1970 (UTC), as a double: exact to a microsecond for centuries.
-// Errors:  none.
 // Cost:    a call.
 // Threads: SystemClock and UnsteppedClock are safe concurrently; one thread uses a HandTurnedClock.
 #pragma once

@@ -4,7 +4,6 @@
 //          failure, and copies drift apart.
 // Input:   an ErrorCode.
 // Output:  its row; every code has exactly one; exit codes, C codes and Python names are unique.
-// Errors:  none.
 // Cost:    an index.
 // Threads: constants.
 // Source:  exit codes are those of BSD's sysexits.h.

@@ -1,7 +1,6 @@
 // Makes a write beyond the file size limit (ulimit -f) fail with EFBIG instead of killing the program.
 //
 // Output:  this process and its child processes ignore SIGXFSZ.
-// Errors:  none.
 // Cost:    one system call.
 // Threads: call it at the start of main().
 #pragma once

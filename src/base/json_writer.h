@@ -19,9 +19,6 @@
 //          reads back the same, as people write them (83.64, 1e+20); numbers that are not finite become null. Strings
 //          may also stand inside <script>: no "<", no line separators, no control characters; bytes that are not UTF-8
 //          become U+FFFD.
-// Errors:  none.
-// Cost:    linear.
-// Threads: pure functions.
 #pragma once
 
 #include <concepts>

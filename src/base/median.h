@@ -5,7 +5,6 @@
 //          greater and the lesser of them.
 // Errors:  none; an empty list or a NaN is a programming error.
 // Cost:    O(n) on average.
-// Threads: pure functions.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,7 @@
 // Percent-encoding of text in URLs.
 //
 // Output:  everything but letters, digits and -._~ becomes %XX.
-// Errors:  none.
 // Cost:    O(length).
-// Threads: pure.
 // Source:  RFC 3986, section 2.
 #pragma once
 

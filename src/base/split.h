@@ -3,9 +3,7 @@
 // Output:  views of the items between separators, in order, unchanged: n separators give n + 1 items, so that callers
 //          see empty items and report them. The empty text is one empty item; a list that may be empty is for the
 //          caller to check first.
-// Errors:  none.
 // Cost:    O(characters).
-// Threads: pure.
 #pragma once
 
 #include <string_view>

@@ -4,9 +4,7 @@
 // Output:  valid UTF-8 without terminal control: control characters other than newline and tab, and bytes that are not
 //          UTF-8, become \xNN; C1 controls (U+0080 to U+009F), characters that reorder text (bidirectional controls)
 //          and line separators become \uNNNN. All other text is unchanged.
-// Errors:  none.
 // Cost:    O(bytes).
-// Threads: pure function.
 // Source:  ECMA-48 (C0, C1); Unicode Technical Report 36, section 3.
 #pragma once
 

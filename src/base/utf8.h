@@ -4,7 +4,6 @@
 // Output:  code points, their width in a terminal, and whether they change how the text around them is shown.
 // Errors:  none: bytes that are not UTF-8 are part of the answer.
 // Cost:    O(1) per code point.
-// Threads: pure functions.
 // Source:  the decoder is that of utfcpp; widths follow Unicode 15, UAX #11 (East Asian Width), as wcwidth() does.
 #pragma once
 

@@ -2,8 +2,6 @@
 //
 // Input:   the CLI11 application with all commands added.
 // Output:  per command its options and subcommands, in the order of --help; hidden ones are left out.
-// Errors:  none.
-// Threads: pure.
 #pragma once
 
 #include <CLI/CLI.hpp>

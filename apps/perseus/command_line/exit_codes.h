@@ -2,8 +2,6 @@
 //
 // Input:   the errors of the command's kind, see below.
 // Output:  a line per exit code: 0, then in the order of base/error_table.h, then that of any command without memory.
-// Errors:  none.
-// Threads: pure.
 #pragma once
 
 #include <array>

@@ -2,8 +2,6 @@
 //
 // Input:   a command; its subcommands are sections of the same page.
 // Output:  roff text without warnings of groff and mandoc. The date in the header is `date`, "2026-11-23".
-// Errors:  none.
-// Threads: pure.
 #pragma once
 
 #include <string>

@@ -2,8 +2,6 @@
 //
 // Input:   the tree of commands.
 // Output:  a script of that shell; values and positionals complete to file names.
-// Errors:  none.
-// Threads: pure.
 #pragma once
 
 #include <string>

@@ -3,9 +3,7 @@
 // Input:   the emulations, all-max first.
 // Output:  energy.svg, power.svg, iteration.svg, band.svg and times.svg of the methods; scaling_strong.svg and
 //          scaling_weak.svg of a sweep.
-// Errors:  none.
 // Cost:    O(segments + rows).
-// Threads: pure functions.
 #pragma once
 
 #include <array>

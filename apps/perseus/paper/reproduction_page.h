@@ -2,8 +2,6 @@
 //
 // Input:   planned cases in the order of the rows, at least one; their pictures as SVG.
 // Output:  a page for write_static_page().
-// Errors:  none.
-// Threads: pure function.
 #pragma once
 
 #include <string>

@@ -6,7 +6,6 @@
 // Output:  a DAG with the same computations. Without a switch latency, it is the same DAG with the same plans. With
 //          one, each computation has a type of its own with an option for each plan: its clock, and the time and energy
 //          that the checker simulates (planning/checker/plan_run.h).
-// Errors:  none.
 // Cost:    one simulation per plan.
 // Threads: one.
 #pragma once

@@ -3,7 +3,6 @@
 // Input:   a pipeline with Pipeline::other_links, its frontier, the rule of the default plan.
 // Output:  the frontier, whose plans keep their times with all links (planning/planner/robust_frontier.h); how much
 //          that avoids and costs, for people and programs.
-// Errors:  none.
 // Cost:    that of robust_frontier().
 // Threads: one.
 #pragma once

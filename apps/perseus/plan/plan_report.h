@@ -2,9 +2,7 @@
 //
 // Input:   the pipeline, its frontier, the frontier's summary, and the figures of each point in the frontier's order.
 // Output:  text: a table of representative points, and the plans to choose among; JSON: all points.
-// Errors:  none.
 // Cost:    O(points).
-// Threads: pure functions.
 #pragma once
 
 #include <boost/json/object.hpp>

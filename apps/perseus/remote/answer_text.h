@@ -3,9 +3,6 @@
 // Input:   any JSON value; a member whose name ends in _s, _j, _w, _w_per_s, _pct or _mhz is a number in that unit.
 // Output:  numbers with their unit instead of the ending: "energy: 1,155.5 J". Times since 1970 (from 1e9 s on; from_s)
 //          become UTC as in RFC 3339: "deployed: 2026-11-22T21:31:21Z"; durations from 2 min on are in min, h or days.
-// Errors:  none.
-// Cost:    linear.
-// Threads: pure function.
 #pragma once
 
 #include <boost/json/value.hpp>

@@ -2,8 +2,6 @@
 //
 // Input:   layers and a partition of them; with --objective energy, its energy.
 // Output:  a page for write_static_page().
-// Errors:  none.
-// Threads: pure function.
 #pragma once
 
 #include <optional>

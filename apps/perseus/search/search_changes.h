@@ -8,7 +8,6 @@
 //          clocks alone; all later rows use it.
 // Errors:  none; where no plan is within the deadline the fastest one is in the row, which says so.
 // Cost:    O(points * configurations).
-// Threads: pure.
 #pragma once
 
 #include <string>

@@ -8,9 +8,7 @@
 //           DIR/frontier.csv               a line per point of the union's frontier, with its configuration
 //           DIR/configurations.html, .svg  charts and tables
 //           DIR/NAME/                      the plans of configuration NAME, as `perseus plan --out` writes them
-// Errors:  none.
 // Cost:    O(points).
-// Threads: pure functions.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -6,7 +6,6 @@
 //          to the terminal; the next falls of limits; a command for each thing to do.
 // Errors:  none: what the answer does not have is not shown.
 // Cost:    sorting.
-// Threads: pure function.
 #pragma once
 
 #include <boost/json/value.hpp>

@@ -2,8 +2,6 @@
 //
 // Input:   a description and the jobs planned for it; both must outlive the day.
 // Output:  limits of events in W of the accelerators.
-// Errors:  none.
-// Threads: pure function.
 #pragma once
 
 #include "planning/model/site_description.h"

@@ -8,9 +8,7 @@
 // Input:   the problem and the candidates of choose_timing().
 // Output:  without the chosen links, and with no two that differ by less than kSameLinks_s. Empty where transfers
 //          queue: the DAG then has other dependencies.
-// Errors:  none.
 // Cost:    O(boundaries^2) fits with pinned unknowns per candidate with a latency per boundary.
-// Threads: pure function.
 // Source:  docs/decisions/0064-plans-for-every-link-that-runs-allow.md.
 #pragma once
 

@@ -8,7 +8,6 @@
 // Output:  Calibration; every number with its standard deviation.
 // Errors:  an invalid trace, too few plans, numbers so far apart that no finite ones fit.
 // Cost:    O(plans * computations) times about a hundred.
-// Threads: pure functions.
 // Source:  paper section 6.1; docs/fidelity.md.
 #pragma once
 

@@ -7,9 +7,7 @@
 //          its left-out errors are those of the parts.
 // Input:   a TimedProblem: the DAG and the plans' durations and measured times.
 // Output:  all candidates with their fits and left-out errors; the chosen one.
-// Errors:  none.
 // Cost:    about 50 fits, see fit_timing().
-// Threads: pure function.
 // Source:  docs/decisions/0039-latency-per-link.md, 0064-plans-for-every-link-that-runs-allow.md; Schwarz, Estimating
 //          the Dimension of a Model, 1978.
 #pragma once

@@ -9,7 +9,6 @@
 // Input:   some plans of a valid RunTrace.
 // Output:  per (stage, instruction) its clocks, ascending, each with time, spread of the samples around the table, and
 //          number of samples.
-// Errors:  none.
 // Cost:    O(computations * rounds).
 // Threads: plain value.
 #pragma once

@@ -4,9 +4,7 @@
 // Output:  one sentence per doubt: latencies, loading and tail smaller than their uncertainty, pairs of constants that
 //          the data cannot separate, other links that explain the runs too, plans with an unusually large error, a
 //          network that is the bottleneck; and the runs that would resolve the first three. Empty: none.
-// Errors:  none.
 // Cost:    O(unknowns^2).
-// Threads: pure function.
 #pragma once
 
 #include <span>

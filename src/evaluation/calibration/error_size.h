@@ -1,9 +1,7 @@
 // Sizes of lists of errors: the mean absolute value, and whether one list is clearly smaller than another.
 //
 // Input:   lists that are not empty; two lists that are compared have the errors of the same runs.
-// Errors:  none.
 // Cost:    O(n).
-// Threads: pure functions.
 #pragma once
 
 #include <algorithm>

@@ -7,7 +7,6 @@
 // Input:   per traced plan the durations that TimedPipeline needs and the measured time; starting values, each with one
 //          number per unknown.
 // Output:  the unknowns, all >= 0, with their covariance; the scale of the errors.
-// Errors:  none.
 // Cost:    O(starts * steps * plans * computations).
 // Threads: as TimedPipeline.
 // Source:  docs/fidelity.md, docs/decisions/0039-latency-per-link.md.

@@ -10,9 +10,7 @@
 // Input:   a valid RunTrace; all runs of repeated plans average the same number of iterations.
 // Output:  relative standard deviations of one iteration, nothing without a repeated plan; lateness relative to the
 //          makespan of the means, >= 0.
-// Errors:  none.
 // Cost:    O(computations); O(pairs * (computations + dependencies)).
-// Threads: pure functions.
 // Source:  docs/decisions/0043-claims-are-expected-values.md.
 #pragma once
 

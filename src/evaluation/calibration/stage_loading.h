@@ -9,7 +9,6 @@
 //          for its input.
 // Input:   some plans of a valid RunTrace, at least one; its schedule's microbatches.
 // Output:  one StageLoading for each of the first and the last stage that loads.
-// Errors:  none.
 // Cost:    O(plans + computations).
 // Threads: plain values.
 // Source:  docs/fidelity.md.

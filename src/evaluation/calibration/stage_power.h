@@ -7,7 +7,6 @@
 //          slope between knots small (their prior deviation: `curvature`).
 // Input:   some plans of a valid RunTrace.
 // Output:  watts with standard deviations (posterior of the linear model, its noise estimated from the residuals).
-// Errors:  none.
 // Cost:    O((stages * knots)^3).
 // Threads: plain value.
 // Source:  docs/fidelity.md.

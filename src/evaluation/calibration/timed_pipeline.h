@@ -7,7 +7,6 @@
 //          `optimizer_step` types where such time is possible; durations per computation (of a load: the measured
 //          seconds that its unknown scales; of a tail: ignored).
 // Output:  makespan and gradient of one critical path. The makespan is convex and piecewise linear in the unknowns.
-// Errors:  none.
 // Cost:    O(plans * (computations + dependencies)) per call; eight plans go through the DAG side by side.
 // Threads: one thread per object.
 // Source:  docs/fidelity.md. planning/checker/plan_run.h, not this file, makes the reported predictions.

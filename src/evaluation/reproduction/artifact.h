@@ -12,7 +12,6 @@
 // Errors:  of a folder without a usable profile: not_found if there is none at all, naming the folder and what is
 //          expected, otherwise the error of the first.
 // Cost:    that of reading.
-// Threads: pure functions.
 #pragma once
 
 #include <filesystem>

@@ -18,7 +18,6 @@
 //          own time without a straggler).
 // Errors:  those of plan_perseus().
 // Cost:    both planners' and the baselines'.
-// Threads: pure functions.
 // Source:  paper sections 6.3 and 3.1, tables 5 and 6, figures 7 and 8; docs/reproduction.md.
 #pragma once
 

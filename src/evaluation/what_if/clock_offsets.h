@@ -7,7 +7,6 @@
 //          wrong. Without such collectives, a pipeline that begins later in every step is only reported: it may load
 //          longer. (Clocks within a pipeline: ReplayErrors::early.)
 // Output:  offsets of at least 0.2 % of a step, those by starts of at least 2 %, ordered by pipeline and rank.
-// Errors:  none.
 // Cost:    O(spans).
 // Threads: changes the job.
 #pragma once

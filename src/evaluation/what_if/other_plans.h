@@ -6,9 +6,7 @@
 //          stages per rank halve each stage; those that split backward halve it.
 // Input:   a job of one stage per rank that runs forward and backward; none for others. Layers of each stage, or none.
 // Output:  the traced order first, then those that are shorter, shortest first.
-// Errors:  none.
 // Cost:    one DAG per schedule.
-// Threads: pure function.
 #pragma once
 
 #include <string>

@@ -5,9 +5,7 @@
 //          are there: data-parallel ranks of a stage, the ranks of a pipeline, or all.
 // Input:   a job of understand(), one of its steps, and the time of each computation, transfer and collective.
 // Output:  seconds. Gaps that no dependency explains (loading, launches) are in the measured times only.
-// Errors:  none.
 // Cost:    O(computations + dependencies) of the step.
-// Threads: pure functions.
 #pragma once
 
 #include <functional>

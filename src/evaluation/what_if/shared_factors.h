@@ -11,9 +11,7 @@
 //          what the ranks' own variation explains.
 // Input:   a job; which of its steps to leave out.
 // Output:  empty vectors where there is no such factor.
-// Errors:  none.
 // Cost:    O(computations log computations).
-// Threads: pure function.
 #pragma once
 
 #include <vector>

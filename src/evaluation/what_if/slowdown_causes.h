@@ -13,9 +13,7 @@
 //          one (shared_factors.h). The ideal step has no drift either.
 // Input:   a job of understand().
 // Output:  causes that explain at least kLeastShare, largest first.
-// Errors:  none.
 // Cost:    one replay of all steps per candidate, two per slow worker or pipeline if there are several.
-// Threads: pure functions.
 // Source:  "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI 2025), section 3.
 #pragma once
 

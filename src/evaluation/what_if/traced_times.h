@@ -1,8 +1,6 @@
 // What a traced job's times are: of its computations, transfers and waits.
 //
 // Input:   a job of understand().
-// Errors:  none.
-// Threads: pure functions.
 #pragma once
 
 #include <cstddef>

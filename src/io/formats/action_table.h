@@ -11,8 +11,6 @@
 // Output:  a Schedule that passes validate(), with as many stages and microbatches as the table names.
 // Errors:  "name:line: cell N: text; what is allowed", a stage or microbatch without all of its computations, no
 //          rows. Limits: stage < 65536, microbatch < 1048576, 256 MiB.
-// Cost:    linear.
-// Threads: pure functions.
 // Source:  torch.distributed.pipelining.
 #pragma once
 

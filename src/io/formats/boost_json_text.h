@@ -2,9 +2,6 @@
 //
 // Problem: Boost.JSON prints 83.64 as 8.364E1.
 // Output:  as base/json_writer.h; members in the object's order.
-// Errors:  none.
-// Cost:    linear.
-// Threads: pure functions.
 // Source:  docs/decisions/0047.
 #pragma once
 

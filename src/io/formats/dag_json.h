@@ -14,7 +14,6 @@
 // Errors:  "name: JSON path: value; what is allowed", including unknown keys (a misspelled key must not be ignored),
 //          and cycles by the ids on them. Limits: depth 16, 65535 options per type, 256 MiB.
 // Cost:    linear except for sorting.
-// Threads: pure functions.
 // Source:  paper section 4.4 (other DAGs of computations).
 #pragma once
 

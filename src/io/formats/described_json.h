@@ -6,8 +6,6 @@
 //          constness follows the direction.
 // Output:  the struct, with absent members at their default.
 // Errors:  those of io/formats/json_reader.h, including unknown members and missing required ones.
-// Cost:    linear.
-// Threads: pure functions.
 // Source:  docs/decisions/0047.
 #pragma once
 

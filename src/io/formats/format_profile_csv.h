@@ -3,10 +3,6 @@
 // Stages with merged ranks get a `rank` column, and each rank its share of the energy. Any spread is written too, as
 // `time_stddev,energy_stddev,samples`. Numbers are the shortest text that reads back the same; only where ranks were
 // merged the last digits of their shares may differ.
-//
-// Errors:  none.
-// Cost:    linear.
-// Threads: pure.
 #pragma once
 
 #include <string>

@@ -3,7 +3,6 @@
 // Input:   one or more gzip members (RFC 1952); `name` identifies them in messages.
 // Errors:  invalid_input: broken, truncated, or more than `limit` bytes.
 // Cost:    linear, some hundred megabytes per second.
-// Threads: pure function.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,6 @@
 //          <= 1e15 J, 256 MiB.
 // Errors:  "file:line: column: value; allowed", the first one in the file.
 // Cost:    O(rows log rows).
-// Threads: pure functions.
 #pragma once
 
 #include <string>

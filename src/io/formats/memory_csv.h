@@ -10,7 +10,6 @@
 // Output:  one StageMemory per stage.
 // Errors:  "file:line: column: value; allowed", the first one in the file.
 // Cost:    O(rows). At most 65536 stages, 256 MiB.
-// Threads: pure functions.
 #pragma once
 
 #include <string>

@@ -1,6 +1,4 @@
 // Numbers in text, complete or not at all. Locale does not matter.
-//
-// Threads: pure functions.
 #pragma once
 
 #include <charconv>

@@ -12,8 +12,6 @@
 // other_links: what the runs allow as well, if anything.
 //
 // Errors:  "file: JSON path: found; expected", including unknown keys.
-// Cost:    linear.
-// Threads: pure functions.
 #pragma once
 
 #include <optional>

@@ -7,7 +7,6 @@
 // planning/model/frontier.h; planning/checker checks times and energies. Unknown keys are ignored.
 //
 // Errors:  "name: JSON path: value; what is allowed". Limits: 256 MiB.
-// Cost:    linear.
 // Threads: any.
 #pragma once
 

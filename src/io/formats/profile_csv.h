@@ -22,7 +22,6 @@
 //          1e15 J, 256 MiB.
 // Errors:  "file:line: column: value; what is allowed", the first one in the file.
 // Cost:    O(rows log rows).
-// Threads: pure function.
 // Source:  paper section 5 (Profiler).
 #pragma once
 

@@ -11,7 +11,6 @@
 // Errors:  "file:line: column: value; what is allowed"; errors without a line name the file and the plan. Limits:
 //          plan < 1e6, stage < 65536, microbatch < 2^20.
 // Cost:    O(rows log plans).
-// Threads: pure functions.
 // Source:  the published artifact of the paper; docs/formats.md.
 #pragma once
 

@@ -7,8 +7,6 @@
 //          (simulation/emulator/drawn_stragglers.h).
 // Errors:  "file:line: [table] key: VALUE; allowed: ...", the first one; unknown keys too, since a misspelled one
 //          must not be ignored. Limits: 1 MiB, 65536 pipelines, 10000 tables of each kind.
-// Cost:    linear.
-// Threads: pure functions.
 #pragma once
 
 #include <string>

@@ -1,7 +1,5 @@
 // SHA-256 of text, as 64 hexadecimal digits.
 //
-// Errors:  none.
-// Cost:    linear.
 // Threads: any.
 #pragma once
 

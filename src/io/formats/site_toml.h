@@ -3,7 +3,6 @@
 // Input:   TOML of at most 4 MiB; paths in it are relative to the file.
 // Output:  a description that fits together: every name is known, parents come first, limits ascend in time.
 // Errors:  "file:line: [table] key: VALUE; allowed: ...".
-// Cost:    linear.
 // Threads: any.
 #pragma once
 

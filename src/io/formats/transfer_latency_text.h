@@ -6,8 +6,6 @@
 //
 // Output:  the value as written; planning/model/transfer_latency.h defines the valid values.
 // Errors:  "file: JSON path: found; expected", or the entry and the allowed form.
-// Cost:    linear.
-// Threads: pure functions.
 // Source:  docs/formats.md.
 #pragma once
 

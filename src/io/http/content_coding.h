@@ -4,9 +4,7 @@
 // Input:   a request; a body.
 // Output:  negotiation by RFC 9110 12.5.3 (case-insensitive names, q=0 means no); gzip (RFC 1952), the same bytes for
 //          the same text and level (1: fastest, 9: smallest).
-// Errors:  none.
 // Cost:    tens of milliseconds per megabyte, a quarter of that at level 1: compress frequently sent content once.
-// Threads: pure.
 #pragma once
 
 #include <string>

@@ -6,7 +6,6 @@
 // Output:  nothing, or the error response.
 // Errors:  403 for an unknown host and for other sites' pages, 415 for a body that is not declared as JSON.
 // Cost:    inspects four headers.
-// Threads: pure function.
 // Source:  Fetch Metadata Request Headers (W3C), RFC 6454 (Origin). docs/security.md.
 #pragma once
 

@@ -5,7 +5,6 @@
 //          and -._~ (base/percent_encode.h).
 // Errors:  usage, with the text and what is expected; the part of a URL before '@' is never shown.
 // Cost:    O(length).
-// Threads: pure functions.
 // Source:  RFC 3986; docs/decisions (0048).
 #pragma once
 

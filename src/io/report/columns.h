@@ -5,7 +5,6 @@
 // Output:  per rank and column, the busy share, the mean power while busy, and whether the marked critical path
 //          passes.
 // Cost:    O(bars + ranks * columns + columns that bars cover).
-// Threads: pure.
 #pragma once
 
 #include <vector>

@@ -5,9 +5,7 @@
 //          equal T each runs its slowest point that is no slower and waits for the rest (paper eq. (1)).
 // Output:  for every unordered pair, in the order of the list, the shares of T where either is better, and the
 //          savings. T runs from T_min to T*, the range of useful deadlines. Units: s, J, %.
-// Errors:  none.
 // Cost:    O(methods^2 * points).
-// Threads: pure.
 // Source:  paper section 6.4 and figure 9.
 #pragma once
 

@@ -2,9 +2,7 @@
 //
 // Output:  UTF-8 HTML with its own content policy (only its own scripts, by hash; requests to its own server only).
 //          It contains no data and no secret, so it may be sent to any client.
-// Errors:  none.
 // Cost:    copies 0.6 MB: make it once and keep it.
-// Threads: pure.
 // Source:  web/src/dashboard, where api.js lists the page's requests; docs/dashboard.md.
 #pragma once
 

@@ -7,9 +7,7 @@
 // Input:   a valid DAG, a plan that fits it and its timeline.
 // Output:  one standard deviation of time and energy, 0 if the profile has no spread. Changes of the critical path
 //          are ignored, as is everything outside the DAG.
-// Errors:  none.
 // Cost:    O(computations + options).
-// Threads: pure functions.
 #pragma once
 
 #include "base/units.h"

@@ -2,9 +2,7 @@
 //
 // Input:   any bytes.
 // Output:  valid UTF-8 without control characters (bytes that are not UTF-8 become U+FFFD), escaped.
-// Errors:  none.
 // Cost:    O(bytes).
-// Threads: pure.
 #pragma once
 
 #include <string>

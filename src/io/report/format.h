@@ -2,8 +2,6 @@
 //
 // Input:   a quantity.
 // Output:  ASCII text with unit, thousands separated by commas.
-// Errors:  none.
-// Threads: pure.
 #pragma once
 
 #include <string>

@@ -6,7 +6,6 @@
 //          lines on top of other curves, and single points on top of all. Pointing at a point shows its values.
 // Errors:  none; panels and series without points are drawn empty; a point that is not finite interrupts its line.
 // Cost:    O(points).
-// Threads: pure function.
 #pragma once
 
 #include <optional>

@@ -5,7 +5,6 @@
 // Output:  UTF-8 text through a sink, in pieces of some tens of kB, so that memory use stays small.
 // Errors:  none; the sink's owner writes and reports.
 // Cost:    O(DAG) per drawn plan, plus O(points).
-// Threads: pure functions.
 // Source:  paper figures 1, 4 and 9; docs/decisions (0004).
 #pragma once
 

@@ -8,7 +8,6 @@
 //          difference); `plans.runs` are, for some evenly spread points, run lengths [count, option, count, option
 //          ...] over the computations sorted by (type, index).
 // Cost:    O(DAG + points + drawn plans); a few MB at most.
-// Threads: pure.
 #pragma once
 
 #include <vector>

@@ -4,8 +4,6 @@
 // Input:   a method's name as in `perseus compare --methods`, or "bound".
 // Output:  the method's look; only Perseus' own plans ("exact") have a solid line. Other names, such as those of
 //          configurations, look like the method at their position, so that the first one is solid.
-// Errors:  none.
-// Threads: pure functions.
 #pragma once
 
 #include <string>

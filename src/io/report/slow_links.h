@@ -4,9 +4,7 @@
 // Output:  the dependencies between two ranks whose latency is above three times the median of all such dependencies,
 //          grouped by sending and receiving rank; empty if all links are alike. The pages mark the same ones
 //          (web/src/iteration.js).
-// Errors:  none.
 // Cost:    O(dependencies).
-// Threads: pure.
 #pragma once
 
 #include <vector>

@@ -4,9 +4,7 @@
 //          Bars are in groups with a title, which may be empty.
 // Output:  one SVG for light and dark pages and for print; each bar shows its text, and each part that is wide enough
 //          its share; pointing at a part shows its name and share.
-// Errors:  none.
 // Cost:    O(bars * parts).
-// Threads: pure function.
 #pragma once
 
 #include <string>

@@ -3,9 +3,7 @@
 // Input:   a title, the list of inputs, and sections in the order shown; drawings are SVG from the writers of this
 //          module (several may be on one page: their element ids are made distinct).
 // Output:  HTML through a sink. The page's content policy forbids every request.
-// Errors:  none.
 // Cost:    O(text).
-// Threads: pure function.
 #pragma once
 
 #include <string>

@@ -4,9 +4,7 @@
 // Output:  plain figures. Units: s, J, %. Gap at T: (least effective energy of a point no slower than T, minus the
 //          bound's at T) over the bound's total energy at T; mean and largest over T from the fastest point to the
 //          end of the frontier.
-// Errors:  none.
 // Cost:    O(points log vertices + DAG).
-// Threads: pure.
 // Source:  paper sections 3.1 and 6.2.
 #pragma once
 

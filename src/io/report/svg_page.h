@@ -2,8 +2,6 @@
 //
 // Colors are plain class rules with a prefers-color-scheme override (no CSS variables), since viewers other than
 // browsers do not support these. A drawing shrinks to the page when it is printed, in the colors of light pages.
-//
-// Threads: pure.
 #pragma once
 
 #include <string>

@@ -4,7 +4,6 @@
 // Output:  lines ending in \n, columns two spaces apart; the first `left_columns` columns left-aligned, the others
 //          right-aligned (numbers). A table wider than `columns` has its columns one space apart, if no title has a
 //          space; or else its columns in parts below each other, each part with the left columns.
-// Errors:  none.
 // Cost:    O(cells).
 // Threads: plain value.
 #pragma once

@@ -6,7 +6,6 @@
 //          a rank where several are equally long. Units: s, J, W of a whole rank.
 // Errors:  none for a plan that fits its DAG (checked).
 // Cost:    O(computations + dependencies).
-// Threads: pure functions.
 // Source:  paper sections 3.1 and 4.1, eq. (1).
 #pragma once
 

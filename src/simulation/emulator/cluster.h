@@ -6,7 +6,6 @@
 //          scenario's switch latency; a method with a single plan has a frontier of one point.
 // Errors:  those of schedule and DAG, naming the kind; usage for a method that is unknown or not defined for a DAG.
 // Cost:    the planners'.
-// Threads: pure functions.
 // Source:  paper sections 4.4 (data and tensor parallelism), 6.1.
 #pragma once
 

@@ -13,7 +13,6 @@
 //          that long. Units: s, J, of one rank.
 // Errors:  none; stages that the DAG lacks are ignored.
 // Cost:    O(options log options).
-// Threads: pure.
 // Source:  paper section 2.2 (thermal and power throttling).
 #pragma once
 

@@ -9,7 +9,6 @@
 // Errors:  invalid_input, from Hardship::where: a stage or GPUs that the pipeline lacks, a failure that leaves more
 //          GPUs than there were, more than kMaxStragglers draws.
 // Cost:    O(stragglers log stragglers).
-// Threads: pure functions.
 // Source:  paper section 2.2.
 #pragma once
 

@@ -24,7 +24,6 @@
 // Input:   a scenario (times and delivery), its kinds and a method's plans for them (simulation/emulator/cluster.h),
 //          and stragglers that fit them (simulation/emulator/drawn_stragglers.h).
 // Output:  Emulation, unique; the order of stragglers and of pipelines within a kind does not matter.
-// Errors:  none.
 // Cost:    O(events * distinct states at a time), a simulation for each new state and a Fourier transform for each
 //          new mix; keeps at most 64 MB of simulated states.
 // Threads: one Emulator, one thread; it keeps references.

@@ -5,9 +5,7 @@
 // Output:  results for the DAG as it is, that is, one GPU of each tensor-parallel group. Power is that of the ranks
 //          above blocking power, as changes in ascending time, first at 0, last at `time`; their sum is 0 and their
 //          integral computing - (blocking power * busy time) = effective energy.
-// Errors:  none.
 // Cost:    one simulation.
-// Threads: pure.
 // Source:  planning/checker/plan_run.h.
 #pragma once
 

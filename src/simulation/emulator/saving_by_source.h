@@ -4,8 +4,6 @@
 // slowing down for stragglers.
 //
 // Input:   energy of the same work (an iteration) at maximum clock, with the fastest plans only, and with all plans.
-// Errors:  none.
-// Threads: pure.
 // Source:  paper section 6.3, figure 7.
 #pragma once
 

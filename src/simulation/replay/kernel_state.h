@@ -4,7 +4,6 @@
 //          signal (SIGSTOP) stops it, and its time on a processor.
 // Errors:  an empty result where there is no such process.
 // Cost:    reads one file a process.
-// Threads: pure.
 #pragma once
 
 #include <sys/types.h>

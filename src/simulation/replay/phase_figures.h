@@ -4,9 +4,7 @@
 // Output:  medians over the iterations (a machine that was briefly busy with other work distorts one iteration, not
 //          the figure), energies of the whole job and of each replica; the iteration whose time is the median. Units:
 //          s, J, per iteration.
-// Errors:  none.
 // Cost:    O(reports).
-// Threads: pure.
 #pragma once
 
 #include <vector>

@@ -4,7 +4,6 @@
 // Output:  the other of the two.
 // Errors:  internal for bytes that are no report.
 // Cost:    a copy.
-// Threads: pure.
 #pragma once
 
 #include <cstdint>

@@ -6,9 +6,7 @@
 // Output:  its computations in execution order, each with the dependencies that come from other ranks (messages to
 //          receive), those that go there (messages to send), and those within the rank that have a latency
 //          (synchronous sends).
-// Errors:  none.
 // Cost:    O(DAG).
-// Threads: pure.
 // Source:  paper section 4.1.
 #pragma once
 

@@ -7,7 +7,6 @@
 // Problem: see simulation/replay/iteration.h.
 // Input:   an attached GPU, the map from types of the DAG to its computations, its blocking power.
 // Output:  stamps in CLOCK_MONOTONIC seconds.
-// Errors:  none.
 // Cost:    some microseconds a computation.
 // Threads: one.
 #pragma once

@@ -9,7 +9,6 @@
 //          between its neighboring clocks.
 // Errors:  none; create() of the simulated GPU reports more clocks or computations than it supports.
 // Cost:    O(types * clocks).
-// Threads: pure.
 // Source:  switch latencies of some ms that depend on the target: see docs/demo.md.
 #pragma once
 

@@ -5,9 +5,7 @@
 //          intervals.
 // Output:  the number of windows, and the one that is closest to its limit, or farthest above. A time shorter than
 //          the window has no windows, and proves nothing.
-// Errors:  none.
 // Cost:    O(readings x points).
-// Threads: pure functions.
 #pragma once
 
 #include <span>

@@ -2,7 +2,6 @@
 //
 // Input:   the variable: state files, or folders of nothing but state files, separated by colons.
 // Output:  the files, in the order of the variable, those of a folder by name; a part that does not exist is skipped.
-// Errors:  none.
 // Cost:    reads folders.
 // Threads: any, as long as none changes the environment.
 #pragma once

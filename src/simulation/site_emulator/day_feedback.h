@@ -6,7 +6,6 @@
 // Input:   a valid day, which must outlive the object.
 // Output:  believed(): the day with the powers of its jobs corrected (planning/site/power_correction.h); `left`: limits
 //          corrected by the meters.
-// Errors:  none.
 // Cost:    O(jobs) a tick.
 // Threads: one object, one thread.
 #pragma once

@@ -6,9 +6,7 @@
 //          without a window is judged by minutes. Ramp deviation: of a minute's mean from the limit's, or from what the
 //          site would draw without limits if that is less, while an announced limit changes; the largest, over the
 //          limit. Band: mean square of the part from 0.1 to 20 Hz (simulation/emulator/power_series.h).
-// Errors:  none.
 // Cost:    O(bins x domains), a Fourier transform per finer trace.
-// Threads: pure functions.
 #pragma once
 
 #include <optional>

@@ -5,9 +5,7 @@
 // Output:  planned_limits(): at each time the least of the announced limits from then until `lead` later, and what
 //          surprises allow from their beginning on. due_limits(): the announced limits, and surprises once `reaction`
 //          is over. After a surprise both rise no faster than allowed, in steps of `ramp_step`.
-// Errors:  none.
 // Cost:    O(steps x (steps + surprises)).
-// Threads: pure functions.
 #pragma once
 
 #include <vector>

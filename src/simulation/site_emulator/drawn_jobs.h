@@ -2,7 +2,6 @@
 //
 // Input:   a seed. Normal and uniform numbers are made here, since those of libraries differ.
 // Output:  the same numbers for the same seed and day, whatever the method.
-// Errors:  none.
 // Threads: one object, one thread.
 #pragma once
 

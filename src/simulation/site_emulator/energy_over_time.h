@@ -5,7 +5,6 @@
 // Input:   power above waiting as changes in ascending time; the power of waiting; the iteration's length, pause
 //          included. No change is later than that, except in iterations that a raise cuts short during their pause.
 // Output:  J since the beginning, linear between changes.
-// Errors:  none.
 // Cost:    O(log changes) a value.
 // Threads: const methods are safe concurrently.
 #pragma once

@@ -5,7 +5,6 @@
 //
 // Input:   a valid DAG; plans that fit it.
 // Output:  a number for each different way: equal ways have equal numbers.
-// Errors:  none.
 // Cost:    an iteration per way.
 // Threads: one object, one thread.
 #pragma once

@@ -2,7 +2,6 @@
 //
 // Input:   iterations that repeat, from any time to any time; parts outside of the trace do not count.
 // Output:  mean power of each bin, per slot (a domain).
-// Errors:  none.
 // Cost:    O(bins that the iterations overlap x log changes).
 // Threads: one object, one thread.
 #pragma once

@@ -6,7 +6,6 @@
 //          average than was granted. All pipelines of a job run in step.
 // Input:   a kind, a way that it runs in at first, and the part of an iteration that is over at 0 s.
 // Output:  calls `sink` with runs of iterations in the order of time, without gaps; they stay valid during the call.
-// Errors:  none.
 // Cost:    an iteration per fall.
 // Threads: one object, one thread.
 #pragma once

@@ -7,7 +7,6 @@
 // Output:  when the last computation ends; power above waiting as changes in ascending time; when the last rank is done
 //          with the last computation under an earlier plan and has the last one. With one plan, the run of
 //          planning/checker/plan_run.h. Computations of no time have no power.
-// Errors:  none.
 // Cost:    O(computations log computations).
 // Threads: one object, one thread.
 #pragma once

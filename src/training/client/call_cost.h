@@ -2,7 +2,6 @@
 //
 // Problem: measure the client's own overhead without adding to it.
 // Output:  ns, without the cost of the two clock readings.
-// Errors:  none.
 // Cost:    the caller's counter, in a cache line that the caller reads anyway; every 64th call two more clock
 //          readings.
 // Threads: one measures, any reads.

@@ -2,9 +2,6 @@
 //
 // Input:   figures of one client's energy meter, clock control and training calls; its current complaints.
 // Output:  members of perseus_statistics; one JSON object, see docs/client.md.
-// Errors:  none.
-// Cost:    linear.
-// Threads: pure functions.
 #pragma once
 
 #include <perseus/perseus.h>

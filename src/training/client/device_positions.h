@@ -3,7 +3,6 @@
 // Input:   clocks that the helper has set at device time; completed steps, with times of the device's events.
 // Output:  the delay from the device passing a boundary to the helper's call for the clock behind it; whether positions
 //          do not arrive although the device has completed the work before them.
-// Errors:  none.
 // Cost:    a comparison per computation.
 // Threads: one; reached_to_call() any.
 #pragma once

@@ -4,7 +4,6 @@
 //          expect.
 // Input:   options and facts of the rank; the plans as they arrive.
 // Output:  lines for the log at level info. Other ranks log no changes of plan, only why a job has none.
-// Errors:  none.
 // Cost:    once per plan.
 // Threads: one thread.
 #pragma once

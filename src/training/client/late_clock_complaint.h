@@ -2,7 +2,6 @@
 //
 // Input:   every clock-controlled computation; the number of late ones so far (see iteration_meter.h).
 // Output:  the complaint Cause::late_clocks above 5 % of the last 200 or more, cleared below 2 %.
-// Errors:  none.
 // Cost:    none.
 // Threads: one.
 #pragma once

@@ -4,8 +4,6 @@
 // Output:  request bodies; a ClockPlan checked against this rank's clocks.
 // Errors:  a sentence with the server's response and the expected one; unknown members are ignored (a newer server),
 //          unknown instructions are not.
-// Cost:    linear.
-// Threads: pure functions.
 #pragma once
 
 #include <memory>

@@ -34,7 +34,6 @@
 //
 // Input:   plans before they take effect, iterations in order.
 // Output:  whether the rank is to stay at its highest clock; each verdict once.
-// Errors:  none.
 // Cost:    O(32 log 32) an iteration.
 // Threads: one at a time.
 // Source:  docs/decisions/0029-the-client-guards-training.md.

@@ -9,7 +9,6 @@
 //          at the other's clock; its time belongs to no single clock.
 // Input:   runs, each as the seconds that it spent at each clock.
 // Output:  the time of a run at one clock alone, with standard deviation.
-// Errors:  none.
 // Cost:    a look-up per piece.
 // Threads: one.
 // Source:  paper section 5 (Profiler).

@@ -8,7 +8,6 @@
 // Input:   begin_step, begin, end, end_step, with times from the caller (ns, any monotonic clock; or handles that
 //          stand for times, see cuda_events).
 // Output:  whole steps in order, on another thread.
-// Errors:  none.
 // Cost:    a few stores.
 // Threads: one writes, one reads; counts from any.
 // Source:  paper section 5 (Profiler).

@@ -2,7 +2,6 @@
 // ran.
 //
 // Output:  records in order; a reader that is more than kCapacity behind loses the oldest and gets their number.
-// Errors:  none.
 // Cost:    four stores per device call; 16 bytes per record.
 // Threads: one writer, one reader, in any two processes. Lock-free atomics only.
 #pragma once

@@ -8,7 +8,6 @@
 //
 // Input:   set, extend, cap and fall from one thread; lift from the training thread; times of monotonic_ns().
 // Output:  the limits that hold at a time, for the helper.
-// Errors:  none.
 // Cost:    a few stores; at() a dozen loads.
 // Threads: one sets, one lifts, one process reads; lock-free atomics only.
 // Source:  docs/decisions/0051-lease-and-ceiling-of-a-budget.md.

@@ -3,7 +3,6 @@
 //
 // Input:   a function that keeps its progress outside of itself: if it throws (no memory), it runs again after 0.1 s.
 // Output:  the thread; not joinable where none can be created.
-// Errors:  none.
 // Threads: any.
 #pragma once
 

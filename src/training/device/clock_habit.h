@@ -7,7 +7,6 @@
 //          time on, if in two thirds of the last cases the same clock ran, or one as far below the one that was set.
 // Input:   the clocks of the device, highest first; readings.
 // Output:  whether a reading is as expected; the first habit, once, as a line for a log.
-// Errors:  none.
 // Cost:    O(16) for a reading that deviates.
 // Threads: one.
 #pragma once

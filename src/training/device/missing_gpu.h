@@ -4,7 +4,6 @@
 //          NVML nor CUDA names it.
 // Input:   traces of drivers in /proc and /dev, NVML's answer.
 // Output:  a clause: "this machine has no GPU driver (...)", "the container has no GPU: start it with --gpus all ...".
-// Errors:  none.
 // Cost:    four file look-ups; loads NVML.
 // Threads: any.
 // Source:  NVIDIA Container Toolkit, "Driver capabilities" (utility mounts NVML).

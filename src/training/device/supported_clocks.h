@@ -1,7 +1,6 @@
 // Choosing among the clocks that a device has.
 //
 // Cost:    O(clocks).
-// Threads: pure function.
 #pragma once
 
 #include <algorithm>

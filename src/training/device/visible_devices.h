@@ -15,7 +15,6 @@
 //
 // Input:   the machine's GPUs, libcuda's view, the environment.
 // Output:  a selector for open_gpu(), or why there is none.
-// Errors:  none.
 // Cost:    list_gpus() opens every GPU once; the rest none. libcuda is neither loaded nor initialized.
 // Threads: any; look_at_cuda() reports the context of its calling thread.
 // Source:  CUDA C++ Programming Guide, "CUDA Environment Variables"; ROCm documentation, "GPU isolation techniques".
