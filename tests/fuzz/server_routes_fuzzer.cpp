@@ -17,8 +17,8 @@
 
 #include "base/clock.h"
 #include "io/formats/json_reader.h"
-#include "server/store/memory_store.h"
 #include "tests/support/api_on_port.h"
+#include "tests/support/test_store.h"
 
 namespace {
 
@@ -41,20 +41,20 @@ class OnIo final : public work::Executor {
 };
 
 /// What errors must leave as it is.
-std::string state_of(const store::MemoryDatabase& database) {
+std::string state_of(const testing::TestDatabase& database) {
   std::size_t events = 0;
-  for (const auto& [id, job] : database.jobs) events += job.events.size();
-  return fmt::format("{} jobs, {} events, {} blobs, {} tokens", database.jobs.size(), events, database.blobs.size(),
-                     database.tokens.size());
+  for (const store::JobIndexRow& job : database.jobs()) events += database.log(job.job).size();
+  return fmt::format("{} jobs, {} events, {} blobs, {} tokens", database.jobs().size(), events, database.blobs().size(),
+                     database.tokens().size());
 }
 
 /// A server on a database, with nothing before it.
 class World {
  public:
   /// Its jobs are j_(first_id + 1), ...
-  World(asio::io_context& io, std::shared_ptr<store::MemoryDatabase> database, int first_id)
+  World(asio::io_context& io, std::shared_ptr<testing::TestDatabase> database, int first_id)
       : io_(io), database_(std::move(database)), executor_(io), ids_(first_id) {
-    store_ = std::make_unique<store::MemoryStore>(
+    store_ = std::make_unique<testing::TestStore>(
         [this](std::function<void()> work) { asio::post(io_, std::move(work)); }, database_);
     service::ServiceOptions options;
     options.plan_deadlines = 5;
@@ -85,7 +85,7 @@ class World {
     send(method, target, body);
     return heard();
   }
-  [[nodiscard]] const store::MemoryDatabase& database() const { return *database_; }
+  [[nodiscard]] const testing::TestDatabase& database() const { return *database_; }
 
  private:
   void send(std::string_view method, std::string_view target, std::string_view body) {
@@ -110,11 +110,11 @@ class World {
   }
 
   asio::io_context& io_;
-  std::shared_ptr<store::MemoryDatabase> database_;
+  std::shared_ptr<testing::TestDatabase> database_;
   HandTurnedClock clock_{1'800'000'000};
   OnIo executor_;
   int ids_;
-  std::unique_ptr<store::MemoryStore> store_;
+  std::unique_ptr<testing::TestStore> store_;
   std::unique_ptr<service::Service> service_;
   std::unique_ptr<access::Tokens> tokens_;
   std::unique_ptr<testing::ApiOnPort> api_;
@@ -129,9 +129,9 @@ int status_of(const std::string& answer) {
 }
 
 /// A database with a job that has its plan. Made once.
-const store::MemoryDatabase& prepared(asio::io_context& io) {
-  static const std::shared_ptr<store::MemoryDatabase> database = [&] {
-    auto made = std::make_shared<store::MemoryDatabase>();
+const testing::TestDatabase& prepared(asio::io_context& io) {
+  static const std::shared_ptr<testing::TestDatabase> database = [&] {
+    auto made = std::make_shared<testing::TestDatabase>();
     World world(io, made, 0);
     const auto done = [&](std::string_view method, std::string_view target, std::string_view body) {
       PERSEUS_CHECK(status_of(world.ask(method, target, body)) == 200, std::string(target).c_str());
@@ -175,7 +175,7 @@ void check_answer(const std::string& answer) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static asio::io_context io{1};
-  World world(io, std::make_shared<store::MemoryDatabase>(prepared(io)), 100);
+  World world(io, std::make_shared<testing::TestDatabase>(prepared(io)), 100);
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   for (int i = 0; i < 8 && !rest.empty(); ++i) {
     const std::string_view request = rest.substr(0, rest.find("\n---\n"));

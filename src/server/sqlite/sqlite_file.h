@@ -41,8 +41,8 @@ FileSystem file_system_of(const std::string& directory);
 Status check_file_system(const std::string& directory);
 
 struct SqliteConnections {
-  std::unique_ptr<SqliteConnection> writer;  ///< null: writes are not possible
-  std::unique_ptr<SqliteConnection> reader;
+  std::shared_ptr<SqliteConnection> writer;  ///< null: writes are not possible
+  std::shared_ptr<SqliteConnection> reader;
 };
 
 /// Checks and migrates the file.

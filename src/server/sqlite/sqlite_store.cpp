@@ -11,6 +11,7 @@
 
 #include "server/sqlite/sqlite_backup.h"
 #include "server/sqlite/sqlite_file.h"
+#include "server/sqlite/sqlite_schema.h"
 #include "server/sqlite/sqlite_tables.h"
 #include "server/sqlite/wal_checkpointer.h"
 #include "server/store/group_commit.h"
@@ -20,7 +21,8 @@ namespace {
 
 class SqliteStore final : public store::Store {
  public:
-  SqliteStore(std::string path, SqliteOptions options, DatabaseLock lock, SqliteConnections connections,
+  /// Without a lock: in memory.
+  SqliteStore(std::string path, SqliteOptions options, std::optional<DatabaseLock> lock, SqliteConnections connections,
               store::Post post)
       : path_(std::move(path)),
         options_(options),
@@ -30,7 +32,7 @@ class SqliteStore final : public store::Store {
         damaged_names_(SqliteTables(*reader_).has_damaged_names()),
         may_write_(writer_ != nullptr),
         group_(std::move(post), [this](std::span<const store::GroupCommit::Write> writes) { return commit(writes); }) {
-    if (writer_) checkpointer_.emplace(path_, writer_->database());
+    if (writer_ && lock_) checkpointer_.emplace(path_, writer_->database());
   }
 
   [[nodiscard]] std::string read_only() const override { return may_write_ ? "" : kReadOnly; }
@@ -142,6 +144,12 @@ class SqliteStore final : public store::Store {
   [[nodiscard]] store::CommitCounts commits() const override { return group_.counts(); }
 
   Result<std::int64_t> size_bytes() override {
+    if (!lock_) {
+      return reading<std::int64_t>([](SqliteConnection& connection) {
+        SQLite::Database& database = connection.database();
+        return database.execAndGet("PRAGMA page_count").getInt64() * database.execAndGet("PRAGMA page_size").getInt64();
+      });
+    }
     std::int64_t bytes = 0;
     for (const char* const file : {"", "-wal"}) {
       std::error_code missing;
@@ -222,9 +230,9 @@ class SqliteStore final : public store::Store {
   std::string path_;
   SqliteOptions options_;
   std::optional<DatabaseLock> lock_;
-  std::unique_ptr<SqliteConnection> writer_;  // for the writer thread only; null: writes are not possible
+  std::shared_ptr<SqliteConnection> writer_;  // for the writer thread only; null: writes are not possible
   std::mutex reader_mutex_;
-  std::unique_ptr<SqliteConnection> reader_;
+  std::shared_ptr<SqliteConnection> reader_;
   bool damaged_names_;
   std::atomic<bool> may_write_;
   std::optional<WalCheckpointer> checkpointer_;
@@ -294,6 +302,15 @@ Result<std::unique_ptr<store::Store>> open_sqlite_store(const std::string& path,
     }
     return Error{ErrorCode::cannot_write, fmt::format("{}: cannot be opened: {}", path, exception.what())};
   }
+}
+
+std::unique_ptr<store::Store> sqlite_store_in_memory() {
+  const std::string path = ":memory:";
+  const auto both = std::make_shared<SqliteConnection>(path);
+  const auto wrong = check_and_migrate(path, both->database());
+  PERSEUS_CHECK(!wrong, "a new database");
+  return std::make_unique<SqliteStore>(path, SqliteOptions{}, std::nullopt, SqliteConnections{both, both},
+                                       store::Post{});
 }
 
 }  // namespace perseus::sqlite

@@ -27,4 +27,7 @@ struct SqliteOptions {
 Result<std::unique_ptr<store::Store>> open_sqlite_store(const std::string& path, store::Post post,
                                                         const SqliteOptions& options = {});
 
+/// In memory, for tests: a write runs within its call, and `done` too.
+std::unique_ptr<store::Store> sqlite_store_in_memory();
+
 }  // namespace perseus::sqlite

@@ -8,7 +8,9 @@
 namespace perseus::store {
 
 GroupCommit::GroupCommit(Post post, Commit commit)
-    : post_(std::move(post)), commit_(std::move(commit)), thread_([this] { work(); }) {}
+    : post_(std::move(post)),
+      commit_(std::move(commit)),
+      thread_(post_ ? std::thread([this] { work(); }) : std::thread()) {}
 
 GroupCommit::~GroupCommit() {
   {
@@ -16,10 +18,11 @@ GroupCommit::~GroupCommit() {
     stopping_ = true;
   }
   wake_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void GroupCommit::add(Write write) {
+  if (!post_) return write.done(timed_commit(std::span(&write, 1)));
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(write));

@@ -7,7 +7,8 @@
 // Errors:  a failed commit changes nothing and fails all its writes. If the database rejects a single write
 //          (invalid_input), each write is tried again alone, so that the others succeed.
 // Cost:    a lock and a wake-up per write.
-// Threads: add() from any; `run` and Commit on the writer's own. The destructor commits the waiting writes.
+// Threads: add() from any; `run` and Commit on the writer's own. The destructor commits the waiting writes. Without
+//          Post there is no thread: add() commits its write and answers it.
 #pragma once
 
 #include <condition_variable>

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "server/routes/wrong_tokens.h"
-#include "server/store/memory_store.h"
 #include "server/work/store_access.h"
+#include "tests/support/test_store.h"
 
 namespace perseus::access {
 namespace {
@@ -33,8 +33,8 @@ class TokensTest : public ::testing::Test {
   }
   static std::string bearer(const NewToken& token) { return "Bearer " + token.secret; }
 
-  std::shared_ptr<store::MemoryDatabase> database_ = std::make_shared<store::MemoryDatabase>();
-  store::MemoryStore store_{[](const std::function<void()>& work) { work(); }, database_};
+  std::shared_ptr<testing::TestDatabase> database_ = std::make_shared<testing::TestDatabase>();
+  testing::TestStore store_{[](const std::function<void()>& work) { work(); }, database_};
   Tokens tokens_{store_};
 };
 
@@ -82,7 +82,7 @@ TEST_F(TokensTest, StayRequiredWhenTheLastOneIsGone) {
   EXPECT_FALSE(tokens_.required());
   const NewToken boss = make("infrastructure");
   EXPECT_TRUE(tokens_.required());
-  database_->tokens.clear();  // an operator removed it in the database
+  database_->stored().revoke_token(boss.row.hash, [](const Result<Ok>&) {});  // an operator removed it in the database
   EXPECT_TRUE(tokens_.load().ok());
   EXPECT_TRUE(tokens_.required());
   EXPECT_EQ(tokens_.identify("", 1000).error().code, ErrorCode::unauthorized);
@@ -93,10 +93,10 @@ TEST_F(TokensTest, StayRequiredWhenTheLastOneIsGone) {
 }
 
 TEST_F(TokensTest, OfAnOlderDatabaseAreRequired) {
-  database_->tokens.emplace("hash", store::TokenRow{"hash", "infrastructure", "", "", 1, 0, ""});
+  database_->put_token(store::TokenRow{"hash", "infrastructure", "", "", 1, 0, ""});
   EXPECT_TRUE(tokens_.load().ok());
   EXPECT_TRUE(tokens_.required());
-  EXPECT_EQ(database_->blobs.at("setting/tokens"), "on");
+  EXPECT_EQ(database_->blob("setting/tokens"), "on");
 }
 
 TEST_F(TokensTest, AreOffOnlyWhereThisMachineAloneReachesTheServer) {
@@ -135,7 +135,7 @@ TEST_F(TokensTest, KnowsThePasswordOfBasic) {
   // "any:perseus_0123456789abcdef0123456789abcdef" in base64, and the SHA-256 of its password, computed with another
   // program
   const std::string hash = "8a341500d9217389c26af2a3e7db1a4d00be9085e1de7ac33c687cbf34176761";
-  database_->tokens.emplace(hash, store::TokenRow{hash, "read-only", "", "", 1, 0, ""});
+  database_->put_token(store::TokenRow{hash, "read-only", "", "", 1, 0, ""});
   EXPECT_TRUE(tokens_.load().ok());
   const std::string password = "YW55OnBlcnNldXNfMDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
   EXPECT_TRUE(tokens_.identify("Basic " + password, 1000).ok());

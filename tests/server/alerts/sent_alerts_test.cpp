@@ -17,7 +17,7 @@ using jobs::Alert;
 class SentAlertsTest : public ::testing::Test {
  protected:
   struct Server {
-    explicit Server(std::shared_ptr<store::MemoryDatabase> database, bool enabled = true)
+    explicit Server(std::shared_ptr<testing::TestDatabase> database, bool enabled = true)
         : base(std::move(database)), alerts(std::make_shared<SentAlerts>(base.access_to_store(), base.clock())) {
       alerts->send = [this](const Alert& alert) {
         sent.push_back((alert.resolved_s ? "resolved " : "firing ") + alert.job + " " + alert.text);
@@ -46,7 +46,7 @@ class SentAlertsTest : public ::testing::Test {
   };
   using Sent = std::vector<std::string>;
 
-  std::shared_ptr<store::MemoryDatabase> database = std::make_shared<store::MemoryDatabase>();
+  std::shared_ptr<testing::TestDatabase> database = std::make_shared<testing::TestDatabase>();
 };
 
 TEST_F(SentAlertsTest, AfterARestartTheEndOfAnAlertThatIsGoneIsSentOnce) {
@@ -62,7 +62,7 @@ TEST_F(SentAlertsTest, AfterARestartTheEndOfAnAlertThatIsGoneIsSentOnce) {
   EXPECT_EQ(after.sent, Sent{"firing b much power"});
   after.pass(10'000);
   EXPECT_EQ(after.sent, (Sent{"firing b much power", "resolved a much power"}));
-  EXPECT_EQ(database->blobs.size(), 1U);
+  EXPECT_EQ(database->blobs().size(), 1U);
 }
 
 TEST_F(SentAlertsTest, AnAlertThatIsRaisedIsNotForgotten) {
@@ -89,7 +89,7 @@ TEST_F(SentAlertsTest, WithoutAReceiverNothingIsSentUntilThereIsOne) {
   server.resolve("b");
   server.pass(5000);
   EXPECT_EQ(server.sent, Sent{});
-  EXPECT_TRUE(database->blobs.empty());
+  EXPECT_TRUE(database->blobs().empty());
   server.alerts->enable(true);
   server.base.settle();
   EXPECT_EQ(server.sent, Sent{"firing a much power"});
@@ -98,9 +98,9 @@ TEST_F(SentAlertsTest, WithoutAReceiverNothingIsSentUntilThereIsOne) {
 TEST_F(SentAlertsTest, AnAlertThatEndedLeavesNothingInTheStore) {
   Server server(database);
   server.raise("a");
-  EXPECT_EQ(database->blobs.size(), 1U);
+  EXPECT_EQ(database->blobs().size(), 1U);
   server.resolve("a");
-  EXPECT_TRUE(database->blobs.empty());
+  EXPECT_TRUE(database->blobs().empty());
   server.pass(5000);
   EXPECT_EQ(server.sent.size(), 2U);
 }

@@ -36,7 +36,7 @@ class JobAccessTest : public ::testing::Test {
   }
   LiveJob& live() { return base_.live("job"); }
 
-  std::shared_ptr<store::MemoryDatabase> database_ = std::make_shared<store::MemoryDatabase>();
+  std::shared_ptr<testing::TestDatabase> database_ = std::make_shared<testing::TestDatabase>();
   JobsInMemory base_{database_};
   JobAccess access_{base_.jobs(), base_.clock()};
 };

@@ -55,8 +55,7 @@ TEST_F(JobCacheTest, WhatTheStoreRefusesIsUndoneAndWhatRestedOnItIsAnError) {
 
 TEST_F(JobCacheTest, ALogThatHasChangedBehindItIsReadAgain) {
   base_.append("job", {jobs::JobSeen{}});
-  base_.database().jobs.at("job").events.pop_back();  // as from a backup
-  base_.database().jobs.at("job").index.last_sequence -= 1;
+  base_.database().change_log("job", [](auto& events) { events.pop_back(); });  // as from a backup
   const auto refused = set_first_policy();
   base_.settle();
   EXPECT_EQ(refused->error().code, ErrorCode::unavailable);

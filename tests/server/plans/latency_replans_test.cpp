@@ -66,9 +66,9 @@ TEST_F(LatencyReplansTest, NothingIsPlannedWhileRanksHaveYetToMeasure) {
 TEST_F(LatencyReplansTest, AnInputThatCannotBeReadIsNotTriedAgainWithThatLatency) {
   plan();
   measure(0.0123);
-  base.database().damaged_blobs.insert("input/" + job().input_of[0]);
+  base.database().damaged.insert("input/" + job().input_of[0]);
   go_on();
-  base.database().damaged_blobs.clear();
+  base.database().damaged.clear();
   go_on();
   EXPECT_EQ(planned_with_s(), std::nullopt);
   measure(0.1);
@@ -120,7 +120,7 @@ TEST_F(LatencyReplansTest, AFailedCompletionReleasesThePlanToo) {
   plan();
   measure(0.0123);
   live().replan.plan_held_back = true;
-  base.database().blobs["input/" + job().input_of[0]] = "{}";
+  base.database().put_blob("input/" + job().input_of[0], "{}");
   go_on();
   EXPECT_EQ(released, 1);
 }

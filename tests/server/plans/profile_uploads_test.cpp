@@ -32,7 +32,7 @@ TEST_F(ProfileUploadsTest, AnUploadIsDurableWithItsInputWhenItIsAnswered) {
   ASSERT_TRUE(upload(kTwoStages).ok());
   EXPECT_EQ(job().profile_source, "uploaded");
   EXPECT_EQ(job().input_of[0], testing::two_stages_input().event.input);
-  EXPECT_TRUE(base.database().blobs.contains("input/" + job().input_of[0]));
+  EXPECT_TRUE(base.database().has_blob("input/" + job().input_of[0]));
   EXPECT_EQ(live().committed, 4);
 }
 

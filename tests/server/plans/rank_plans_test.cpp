@@ -100,7 +100,7 @@ TEST_F(RankPlansTest, WithoutAFrontierARankGetsItsHighestClocksForTheInputsCompu
 TEST_F(RankPlansTest, AnInputThatCannotBeReadLeavesTheClocksOpen) {
   plan();
   deploy(-1);
-  base.database().damaged_blobs.insert("input/" + job().input_of[0]);
+  base.database().damaged.insert("input/" + job().input_of[0]);
   EXPECT_EQ(schedule(0), nullptr);
   base.settle();
   EXPECT_EQ(clocks(0), std::vector<int>());

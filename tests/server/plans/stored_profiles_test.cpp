@@ -40,9 +40,9 @@ class StoredProfilesTest : public ::testing::Test, protected testing::ServicePar
   /// A profile that the job "teacher" has learned, with its input in the store.
   void learn() {
     const profiles::KnownInput known = testing::two_stages_input();
-    base.database().blobs[known.blob.key] = known.blob.bytes;
+    base.database().put_blob(known.blob.key, known.blob.bytes);
     jobs::LearnedProfile profile{"", known.event.input, "", "gpt3", "teacher"};
-    base.database().blobs[kKey] = live::learned_blob(kKey, profile).bytes;
+    base.database().put_blob(kKey, live::learned_blob(kKey, profile).bytes);
     trial_ = {known.event, kKey, known.event.input, "teacher"};
   }
   void note_trial(bool agreed) {
@@ -72,7 +72,7 @@ TEST_F(StoredProfilesTest, ANamedProfileIsStoredReadListedAndRemoved) {
 TEST_F(StoredProfilesTest, ItsFrontierIsPlannedBeforeAJobNamesIt) {
   ASSERT_TRUE(put(named("a100")).ok());
   EXPECT_EQ(characterizations->computed(), 1);
-  EXPECT_TRUE(base.database().blobs.contains("frontier/" + testing::two_stages_input().event.input));
+  EXPECT_TRUE(base.database().has_blob("frontier/" + testing::two_stages_input().event.input));
   ASSERT_TRUE(put(named("a100")).ok());
   EXPECT_EQ(characterizations->computed(), 1) << "the same input";
 }
@@ -84,7 +84,7 @@ TEST_F(StoredProfilesTest, ErrorsNameTheValueAndStoreNothing) {
   jobs::NamedProfile unprintable = named("a100");
   unprintable.accelerator = "H100\n";
   EXPECT_THAT(put(unprintable).error().message, HasSubstr("accelerator"));
-  EXPECT_THAT(base.database().blobs, IsEmpty());
+  EXPECT_THAT(base.database().blobs(), IsEmpty());
 }
 
 TEST_F(StoredProfilesTest, AnAnswerFollowsTheStores) {
@@ -108,28 +108,28 @@ TEST_F(StoredProfilesTest, ATrialOfAnEarlierProfileChangesNothing) {
   trial_.learned_input = "replaced";
   note_trial(false);
   EXPECT_EQ(learned().at(0).doubted_by, "");
-  base.database().blobs.erase(kKey);
+  base.database().remove_blob(kKey);
   note_trial(true);
   EXPECT_THAT(learned(), IsEmpty()) << "forgotten meanwhile";
 }
 
 TEST_F(StoredProfilesTest, ALearnedProfileIsUsedUnlessItIsDoubtedOrUnreadable) {
-  store::MemoryStore reader([](const std::function<void()>& work) { work(); },
-                            std::shared_ptr<store::MemoryDatabase>(&base.database(), [](auto*) {}));
+  testing::TestStore reader([](const std::function<void()>& work) { work(); },
+                            std::shared_ptr<testing::TestDatabase>(&base.database(), [](auto*) {}));
   const auto is_used = [&] { return read_learned_input(reader, kKey).value().has_value(); };
   EXPECT_FALSE(is_used());
   learn();
   EXPECT_TRUE(is_used());
-  base.database().damaged_blobs.insert("input/" + trial_.learned_input);
+  base.database().damaged.insert("input/" + trial_.learned_input);
   EXPECT_FALSE(is_used());
-  base.database().damaged_blobs.clear();
+  base.database().damaged.clear();
   note_trial(false);
   EXPECT_FALSE(is_used());
 }
 
 TEST_F(StoredProfilesTest, ADamagedLearnedProfileHidesNoOther) {
   learn();
-  base.database().blobs[kKey + "2"] = "{ damaged";
+  base.database().put_blob(kKey + "2", "{ damaged");
   EXPECT_THAT(learned(), SizeIs(1));
   const auto forget = [&](const std::string& id) {
     return answer_of<Ok>([&](auto done) { profiles->forget_learned(id, done); });

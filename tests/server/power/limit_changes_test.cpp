@@ -18,7 +18,7 @@ jobs::SiteDocument site_of(const std::string& domains) {
 class LimitChangesTest : public ::testing::Test {
  protected:
   struct Server {
-    explicit Server(std::shared_ptr<store::MemoryDatabase> database) : base(std::move(database)) {}
+    explicit Server(std::shared_ptr<testing::TestDatabase> database) : base(std::move(database)) {}
     testing::JobsInMemory base;
     std::vector<std::string> events;
     std::shared_ptr<LimitChanges> changes =
@@ -26,7 +26,7 @@ class LimitChangesTest : public ::testing::Test {
           events.push_back(event.job + ": " + event.text + (event.by.empty() ? "" : " by " + event.by));
         });
   };
-  std::shared_ptr<store::MemoryDatabase> database_ = std::make_shared<store::MemoryDatabase>();
+  std::shared_ptr<testing::TestDatabase> database_ = std::make_shared<testing::TestDatabase>();
   Server one_{database_};
 };
 

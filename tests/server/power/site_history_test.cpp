@@ -65,9 +65,9 @@ TEST_F(SiteHistoryTest, IsShownAtOnceAndWrittenWhenItsMinuteIsOver) {
   EXPECT_EQ(entry.of_all(entry.sums.counted_w), Watts(800));
   EXPECT_EQ(entry.metered(), std::nullopt);
   EXPECT_EQ(entry.sums.tiers.at(0.9), (store::SiteTierSums{32, 8}));
-  EXPECT_THAT(database->site_history, IsEmpty());
+  EXPECT_THAT(database->site_history(), IsEmpty());
   go_to(61);
-  EXPECT_THAT(database->site_history, SizeIs(1));
+  EXPECT_THAT(database->site_history(), SizeIs(1));
   EXPECT_EQ(proof().entries.at(0).sums, entry.sums);
   EXPECT_EQ(proof(3600).entries.at(0).sums.readings, 3);
 }
@@ -87,7 +87,7 @@ TEST_F(SiteHistoryTest, AMinuteThatTwoServersSharedIsTheirSum) {
   go_to(30);
   EXPECT_EQ(proof().entries.at(0).sums.readings, 3);
   go_to(60);
-  EXPECT_THAT(database->site_history, SizeIs(2));
+  EXPECT_THAT(database->site_history(), SizeIs(2));
   EXPECT_EQ(proof().entries.at(0).sums.readings, 3);
 }
 
@@ -96,10 +96,10 @@ TEST_F(SiteHistoryTest, WhileTheStoreFailsNothingIsLostOrCountedTwice) {
   database->write_failure = Error{ErrorCode::unavailable, "the disk is full"};
   go_to(60);
   go_to(65);
-  EXPECT_THAT(database->site_history, IsEmpty());
+  EXPECT_THAT(database->site_history(), IsEmpty());
   database->write_failure.reset();
   go_to(71);
-  EXPECT_THAT(database->site_history, SizeIs(1));
+  EXPECT_THAT(database->site_history(), SizeIs(1));
   ASSERT_THAT(proof().entries, SizeIs(2));
   EXPECT_EQ(proof().entries[0].sums.readings, 1);
   EXPECT_EQ(proof().entries[1].sums.readings, 3);
@@ -108,7 +108,7 @@ TEST_F(SiteHistoryTest, WhileTheStoreFailsNothingIsLostOrCountedTwice) {
 TEST_F(SiteHistoryTest, AStopWritesTheMinuteAndTakesNoMoreReadings) {
   go_to(0);
   ASSERT_TRUE(answer_of<Ok>([&](auto done) { history->keep(done); }).ok());
-  EXPECT_THAT(database->site_history, SizeIs(1));
+  EXPECT_THAT(database->site_history(), SizeIs(1));
   go_to(5);
   go_to(60);
   EXPECT_EQ(proof().entries.at(0).sums.readings, 1);

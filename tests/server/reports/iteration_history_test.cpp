@@ -44,9 +44,7 @@ class IterationHistoryTest : public ::testing::Test, protected testing::ServiceP
   savings::HistoryView of_all(std::int64_t step_s = store::kMinute_s) {
     return shown(*history, step_s, store::kAllJobs);
   }
-  [[nodiscard]] std::int64_t rows_of_job() const {
-    return std::ranges::count_if(database->history, [](const auto& row) { return std::get<0>(row.first) == "job"; });
-  }
+  [[nodiscard]] std::int64_t rows_of_job() const { return static_cast<std::int64_t>(database->history("job").size()); }
   static std::int64_t iterations(const savings::HistoryView& view) {
     std::int64_t sum = 0;
     for (const savings::HistoryBucket& bucket : view.buckets) sum += bucket.figures.iterations;
@@ -68,7 +66,8 @@ TEST_F(IterationHistoryTest, IsShownAtOnceAndWrittenWhenItsMinuteIsOver) {
   EXPECT_EQ(shown().buckets[0], (savings::HistoryBucket{kBegin_s, {3, 6, 2, 2, 3, 90}}));
   EXPECT_EQ(history->next_wake(), kBegin_s + 60);
   go_to(59);
-  EXPECT_THAT(database->history, IsEmpty());
+  EXPECT_THAT(database->history("job"), IsEmpty());
+  EXPECT_THAT(database->history(store::kAllJobs), IsEmpty());
   measure(1);
   go_to(60);
   EXPECT_EQ(rows_of_job(), 1);
@@ -108,7 +107,8 @@ TEST_F(IterationHistoryTest, WhileTheStoreFailsNothingIsLostOrCountedTwice) {
   go_to(60);
   measure(2);
   go_to(125);
-  EXPECT_THAT(database->history, IsEmpty());
+  EXPECT_THAT(database->history("job"), IsEmpty());
+  EXPECT_THAT(database->history(store::kAllJobs), IsEmpty());
   EXPECT_EQ(iterations(shown()), 5);
   database->write_failure.reset();
   go_to(140);

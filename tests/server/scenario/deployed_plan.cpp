@@ -19,11 +19,11 @@ struct FrontierTimes {
   Watts waiting;
 };
 /// Frontiers are stored under the hash of their input, so they may be kept between databases.
-const FrontierTimes& frontier_of(const store::MemoryDatabase& database, const std::string& input) {
+const FrontierTimes& frontier_of(const TestDatabase& database, const std::string& input) {
   static std::map<std::string, FrontierTimes> known;
   auto found = known.find(input);
   if (found == known.end()) {
-    auto parsed = jobs::parse_frontier(input, database.blobs.at("frontier/" + input));
+    auto parsed = jobs::parse_frontier(input, database.blob("frontier/" + input));
     PERSEUS_CHECK(parsed.ok(), "a stored frontier");
     const Watts waiting = parsed->dag.total_blocking_power();
     found = known.emplace(input, FrontierTimes{std::move(parsed->frontier), waiting}).first;
@@ -75,7 +75,7 @@ double tolerated_slowdown(const jobs::Job& job, double now_s) {
 
 }  // namespace
 
-Status check_deployed_plan(const store::MemoryDatabase& database, const jobs::Job& job, double now_s) {
+Status check_deployed_plan(const TestDatabase& database, const jobs::Job& job, double now_s) {
   if (!job.plan || !job.live()) return Ok{};
   const auto wrong = [&](const std::string& what) { return Error{ErrorCode::internal, job.id + ": " + what}; };
   std::vector<double> degrees(job.num_pipelines(), 1);

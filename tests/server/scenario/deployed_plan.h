@@ -8,10 +8,10 @@
 
 #include "base/result.h"
 #include "server/jobs/job.h"
-#include "server/store/memory_store.h"
+#include "tests/support/test_store.h"
 
 namespace perseus::testing {
 
-Status check_deployed_plan(const store::MemoryDatabase& database, const jobs::Job& job, double now_s);
+Status check_deployed_plan(const TestDatabase& database, const jobs::Job& job, double now_s);
 
 }  // namespace perseus::testing

@@ -39,7 +39,9 @@ class FirstPlan : public ::testing::Test {
     return target.register_rank(request);
   }
   void lose_profiles() {
-    std::erase_if(target.database().blobs, [](const auto& blob) { return blob.first.starts_with("input/"); });
+    for (const auto& [key, bytes] : target.database().blobs()) {
+      if (key.starts_with("input/")) target.database().remove_blob(key);
+    }
   }
   void expect_the_plan_that_there_is() {
     const auto answer = target.answer_of(wait);

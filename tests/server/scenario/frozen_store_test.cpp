@@ -239,7 +239,7 @@ TEST_F(FrozenStore, AJobWhoseRegistrationLostItsAnswerIsListedOnceTheStoreAnswer
   target.service().register_job(request, into(registered));
   target.settle();
   ASSERT_TRUE(is_unavailable(registered));
-  ASSERT_EQ(target.database().jobs.size(), 2U) << "it is there all the same";
+  ASSERT_EQ(target.database().jobs().size(), 2U) << "it is there all the same";
   target.lose_answers(false);
   target.go_to(3);
   (void)target.service().job_list();

@@ -29,7 +29,7 @@ TEST(IdempotencyKey, TheSameKeyIsTheSameJob) {
   const auto finished = target.register_job(keyed("1234567890123456"));
   EXPECT_EQ(finished->job, first);
   EXPECT_EQ(finished->state, "finished");
-  EXPECT_EQ(target.database().jobs.size(), 1U);
+  EXPECT_EQ(target.database().jobs().size(), 1U);
 }
 
 TEST(IdempotencyKey, AnotherKeyOrTokenIsAnotherJob) {
@@ -37,7 +37,7 @@ TEST(IdempotencyKey, AnotherKeyOrTokenIsAnotherJob) {
   const std::string first = target.register_job(keyed("1234567890123456"))->job;
   EXPECT_NE(target.register_job(keyed("1234567890123457"))->job, first);
   EXPECT_NE(target.register_job(keyed("1234567890123456", "f", "t"))->job, first);
-  EXPECT_EQ(target.database().jobs.size(), 3U);
+  EXPECT_EQ(target.database().jobs().size(), 3U);
 }
 
 TEST(IdempotencyKey, AnotherBodyIsRefused) {
@@ -69,10 +69,12 @@ TEST(IdempotencyKey, LeavesTheJobsOwnFactsAlone) {
 TEST(IdempotencyKey, OfAnEarlierVersionsJobIsKnown) {
   InProcess target;
   const std::string id = target.register_job(keyed("1234567890123456"))->job;
-  std::string& body = target.database().jobs.at(id).events.at(0).body;
-  const auto at = body.find("perseus.request");
-  ASSERT_NE(at, std::string::npos) << body;
-  body.replace(at, std::string("perseus.request").size(), "idempotency");
+  target.database().change_log(id, [](auto& events) {
+    std::string& body = events.at(0).body;
+    const auto at = body.find("perseus.request");
+    ASSERT_NE(at, std::string::npos) << body;
+    body.replace(at, std::string("perseus.request").size(), "idempotency");
+  });
   target.restart();
   EXPECT_EQ(target.register_job(keyed("1234567890123456"))->job, id);
   EXPECT_FALSE(target.register_job(keyed("1234567890123456", "g")).ok());

@@ -12,7 +12,7 @@ namespace perseus::testing {
 using namespace jobs;
 using namespace service;
 
-InProcess::InProcess(service::ServiceOptions options, std::shared_ptr<store::MemoryDatabase> database)
+InProcess::InProcess(service::ServiceOptions options, std::shared_ptr<TestDatabase> database)
     : options_(std::move(options)), database_(std::move(database)) {
   restart();
 }
@@ -34,8 +34,7 @@ void InProcess::kill() {
 
 void InProcess::restart() {
   kill();
-  store_ = std::make_unique<store::MemoryStore>([this](std::function<void()> work) { to_store(std::move(work)); },
-                                                database_);
+  store_ = std::make_unique<TestStore>([this](std::function<void()> work) { to_store(std::move(work)); }, database_);
   database_->may_read = true;
   auto opened = service::Service::open(options_, *store_, clock_, *this);
   database_->may_read = false;
@@ -291,18 +290,18 @@ void InProcess::lose_wait(int wait) {
   settle();
 }
 
-std::shared_ptr<store::MemoryDatabase> database_with(const std::map<std::string, int>& small_profiles) {
-  static std::map<std::map<std::string, int>, decltype(store::MemoryDatabase::blobs)> planned;
+std::shared_ptr<TestDatabase> database_with(const std::map<std::string, int>& small_profiles) {
+  static std::map<std::map<std::string, int>, std::map<std::string, std::string, std::less<>>> planned;
   const auto [known, is_new] = planned.try_emplace(small_profiles);
   if (is_new) {
     InProcess target;
     for (const auto& [name, microbatches] : small_profiles) {
       PERSEUS_CHECK(target.put_profile(small_profile(name, microbatches)).ok(), "put_profile");
     }
-    known->second = target.database().blobs;
+    known->second = target.database().blobs();
   }
-  auto database = std::make_shared<store::MemoryDatabase>();
-  database->blobs = known->second;
+  auto database = std::make_shared<TestDatabase>();
+  for (const auto& [key, bytes] : known->second) database->put_blob(key, bytes);
   return database;
 }
 

@@ -14,15 +14,15 @@
 
 #include "base/clock.h"
 #include "server/service/service.h"
-#include "server/store/memory_store.h"
 #include "tests/server/scenario/scenario.h"
+#include "tests/support/test_store.h"
 
 namespace perseus::testing {
 
 class InProcess final : public ScenarioTarget, public work::Executor {
  public:
   explicit InProcess(service::ServiceOptions options = {},
-                     std::shared_ptr<store::MemoryDatabase> database = std::make_shared<store::MemoryDatabase>());
+                     std::shared_ptr<TestDatabase> database = std::make_shared<TestDatabase>());
   ~InProcess() override;
 
   Status put_profile(const jobs::NamedProfile& profile) override;
@@ -71,7 +71,11 @@ class InProcess final : public ScenarioTarget, public work::Executor {
     database_->lost_answer =
         lost ? std::optional(Error{ErrorCode::unavailable, "the connection broke during the commit"}) : std::nullopt;
   }
-  bool lose_job(const std::string& job) override { return database_->jobs.erase(job) > 0; }
+  bool lose_job(const std::string& job) override {
+    const bool is_there = database_->has_job(job);
+    database_->remove_job(job);
+    return is_there;
+  }
 
   void submit(Kind kind, Work work) override;
   /// Holds back results of reads of the store, or delivers them.
@@ -80,8 +84,8 @@ class InProcess final : public ScenarioTarget, public work::Executor {
   void hold_refining(bool hold);
 
   service::Service& service() { return *service_; }
-  [[nodiscard]] store::MemoryStore& store() { return *store_; }
-  store::MemoryDatabase& database() { return *database_; }
+  [[nodiscard]] TestStore& store() { return *store_; }
+  TestDatabase& database() { return *database_; }
   /// Runs the queued work, and the work that it queues.
   void settle();
   /// Runs only this many queued pieces: a crash may come between any two.
@@ -95,7 +99,7 @@ class InProcess final : public ScenarioTarget, public work::Executor {
   void to_store(std::function<void()> work);
 
   service::ServiceOptions options_;
-  std::shared_ptr<store::MemoryDatabase> database_;
+  std::shared_ptr<TestDatabase> database_;
   HandTurnedClock clock_{1'800'000'000};
   double start_s_ = clock_.now_s();
   std::deque<std::function<void()>> queue_;
@@ -104,7 +108,7 @@ class InProcess final : public ScenarioTarget, public work::Executor {
   std::deque<Work> held_, held_refining_;
   std::vector<std::function<void()>> held_answers_;
   bool holding_ = false, holding_refining_ = false, holding_answers_ = false;
-  std::unique_ptr<store::MemoryStore> store_;
+  std::unique_ptr<TestStore> store_;
   std::unique_ptr<service::Service> service_;
   std::vector<std::shared_ptr<std::optional<Result<jobs::PlanAnswer>>>> waits_;
   std::vector<jobs::WaitId> wait_ids_;
@@ -114,6 +118,6 @@ class InProcess final : public ScenarioTarget, public work::Executor {
 jobs::NamedProfile small_profile(const std::string& name, int microbatches);
 
 /// A database that holds these profiles (name, microbatches) and their frontiers, planned once in a test program.
-std::shared_ptr<store::MemoryDatabase> database_with(const std::map<std::string, int>& small_profiles);
+std::shared_ptr<TestDatabase> database_with(const std::map<std::string, int>& small_profiles);
 
 }  // namespace perseus::testing

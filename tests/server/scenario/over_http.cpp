@@ -68,7 +68,7 @@ class OverHttp::Client {
 };
 
 OverHttp::OverHttp() {
-  token_store_ = std::make_unique<store::MemoryStore>([](const std::function<void()>& work) { work(); }, database_);
+  token_store_ = std::make_unique<TestStore>([](const std::function<void()>& work) { work(); }, database_);
   tokens_ = std::make_unique<access::Tokens>(*token_store_);
   open();
 }

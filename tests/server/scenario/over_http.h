@@ -58,11 +58,11 @@ class OverHttp final : public ScenarioTarget {
   /// One request on its own connection: the answer's body, or its error.
   Result<std::string> ask(const std::string& method, const std::string& target, const std::string& body = "");
 
-  std::shared_ptr<store::MemoryDatabase> database_ = std::make_shared<store::MemoryDatabase>();
+  std::shared_ptr<TestDatabase> database_ = std::make_shared<TestDatabase>();
   boost::asio::io_context io_{1};
   InProcess inner_{{}, database_};
   HandTurnedClock clock_{0};  ///< for dates that no test checks
-  std::unique_ptr<store::MemoryStore> token_store_;
+  std::unique_ptr<TestStore> token_store_;
   std::unique_ptr<access::Tokens> tokens_;
   std::unique_ptr<ApiOnPort> api_;
   std::vector<std::unique_ptr<Client>> waits_;

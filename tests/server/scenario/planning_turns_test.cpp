@@ -61,7 +61,7 @@ class PlanningTurns : public ::testing::Test {
   std::string frontier_of(const std::string& id) { return view(id).pipelines[0].frontier; }
   std::vector<std::string> stored_frontiers() {
     std::vector<std::string> keys;
-    for (const auto& [key, bytes] : target.database().blobs) {
+    for (const auto& [key, bytes] : target.database().blobs()) {
       if (key.starts_with("frontier/")) keys.push_back(key);
     }
     return keys;
@@ -285,18 +285,16 @@ TEST(StoredBytes, CountLogsAndBlobsOfATokensJobsOnce) {
     return id;
   };
   const auto exactly = [&](const std::vector<std::string>& jobs) {
-    std::set<std::string> held;
+    const std::vector<store::HeldBlob> of_all = *target.database().stored().held_blobs();
+    std::map<std::string, std::int64_t> held;
     std::int64_t bytes = 0;
     for (const std::string& id : jobs) {
-      bytes += target.database().jobs.at(id).index.bytes;
-      for (const auto& [holder, key] : target.database().holds) {
-        if (holder == "job/" + id) held.insert(key);
+      bytes += target.database().job(id).bytes;
+      for (const store::HeldBlob& blob : of_all) {
+        if (blob.job == id) held[blob.key] = blob.bytes;
       }
     }
-    for (const std::string& key : held) {
-      const auto blob = target.database().blobs.find(key);
-      if (blob != target.database().blobs.end()) bytes += static_cast<std::int64_t>(blob->second.size());
-    }
+    for (const auto& [key, of_blob] : held) bytes += of_blob;
     return bytes;
   };
   const std::string a = job("mine"), b = job("mine"), c = job("other");

@@ -194,7 +194,7 @@ class Story {
   }
 
   void check() {
-    const store::MemoryDatabase& database = target_.database();
+    const TestDatabase& database = target_.database();
     const jobs::Job job = folded(database, job_);
     const auto view = target_.job(job_);
     RC_ASSERT(view.ok());
@@ -204,13 +204,13 @@ class Story {
     RC_ASSERT(view->stragglers.size() == job.notices.size());
     RC_ASSERT(view->policies.size() == job.policies.size());
     RC_ASSERT((view->plan ? view->plan->version : 0) == (job.plan ? job.plan->version : 0));
-    RC_ASSERT(database.jobs.at(job_).index.state == jobs::shown_state(job));
+    RC_ASSERT(database.job(job_).state == jobs::shown_state(job));
 
     for (const int rank : acknowledged_.ranks) RC_ASSERT(job.ranks[rank].has_value());
     RC_ASSERT(job.version >= acknowledged_.version);
     if (acknowledged_.finished) RC_ASSERT(job.state == jobs::JobState::finished);
     std::set<std::string> noticed;
-    for (const store::StoredEvent& item : database.jobs.at(job_).events) {
+    for (const store::StoredEvent& item : database.log(job_)) {
       const auto event = jobs::parse_event(item.body, "log");
       if (const auto* notice = std::get_if<jobs::StragglerNoticed>(&event->body)) noticed.insert(notice->id);
     }

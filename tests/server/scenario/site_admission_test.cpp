@@ -52,7 +52,7 @@ TEST(SiteAdmission, SaysWhoReservedAndHowItEnded) {
   std::vector<std::string> lines;
   service::ServiceOptions options;
   options.log = [&](const std::string& line) { lines.push_back(line); };
-  InProcess third(options, std::make_shared<store::MemoryDatabase>());
+  InProcess third(options, std::make_shared<TestDatabase>());
   ASSERT_TRUE(third.set_site(R"({"admission_s":60,"domains":[{"name":"hall","limits":[{"limit_w":1000}]}]})").ok());
   auto request = jobs::parse_admission_request(request_for("a", 600), "body").value();
   request.by = "t1";

@@ -17,7 +17,7 @@ std::vector<std::string> raised_alerts(InProcess& server) {
 TEST(SiteMeter, ARefusedReadingRaisesItsAlertAlsoAfterARestart) {
   service::ServiceOptions options;
   options.alert_after_s = 30;
-  InProcess server(options, std::make_shared<store::MemoryDatabase>());
+  InProcess server(options, std::make_shared<TestDatabase>());
   ASSERT_TRUE(server.set_site(R"({"domains":[{"name":"hall","limits":[{"limit_w":1000}]}]})").ok());
   server.go_to(2);
   EXPECT_FALSE(server.read_meter(R"({"readings":[{"domain":"hall","power_w":9e6}]})").ok());

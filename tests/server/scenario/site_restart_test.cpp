@@ -63,7 +63,7 @@ TEST_F(SiteRestart, ReadersAreToldOfJobsThatAreBeingRead) {
 TEST_F(SiteRestart, NoGrantRisesUntilAllJobsAreRead) {
   const double before_w = granted_w();
   EXPECT_LT(before_w, 460);
-  server_.database().jobs.at(jobs_[1]).damage = "event 2 is not as it was written";
+  server_.database().damaged.insert(jobs_[1]);
   server_.restart();
   go_to(120);
   EXPECT_EQ(server_.service().site_power()->unread_jobs, 1);
@@ -81,9 +81,7 @@ TEST_F(SiteRestart, NoGrantRisesUntilAllJobsAreRead) {
 
 TEST_F(SiteRestart, NoGrantRisesWhileALaterVersionHasChangedAJob) {
   const double before_w = granted_w();
-  store::MemoryDatabase::StoredJob& stored = server_.database().jobs.at(jobs_[1]);
-  stored.index.last_sequence = static_cast<std::int64_t>(stored.events.size()) + 1;
-  stored.events.push_back({stored.index.last_sequence, R"({"kind":"rank_moved","at_s":1800000041,"rank":1})"});
+  server_.database().add_event(jobs_[1], R"({"kind":"rank_moved","at_s":1800000041,"rank":1})");
   server_.restart();
   go_to(120);
   EXPECT_EQ(server_.service().site_power()->unread_jobs, 1);
@@ -91,7 +89,7 @@ TEST_F(SiteRestart, NoGrantRisesWhileALaterVersionHasChangedAJob) {
 }
 
 TEST_F(SiteRestart, NoAdmittedJobIsReadyUntilAllJobsAreRead) {
-  server_.database().jobs.at(jobs_[1]).damage = "event 2 is not as it was written";
+  server_.database().damaged.insert(jobs_[1]);
   server_.restart();
   const std::string request = R"({"job":"new","accelerators":1,"accelerator_w":300})";
   go_to(60);
@@ -108,7 +106,7 @@ TEST_F(SiteRestart, NoAdmittedJobIsReadyUntilAllJobsAreRead) {
 TEST_F(SiteRestart, AMeterIsBelievedMeanwhile) {
   ASSERT_TRUE(server_.set_site(R"({"domains":[{"name":"hall"}],"accelerator_w":300})").ok());
   EXPECT_FALSE(server_.read_meter(R"({"readings":[{"domain":"hall","power_w":2500}]})").ok());
-  server_.database().jobs.at(jobs_[1]).damage = "event 2 is not as it was written";
+  server_.database().damaged.insert(jobs_[1]);
   server_.restart();
   EXPECT_TRUE(server_.read_meter(R"({"readings":[{"domain":"hall","power_w":2300}]})").ok());
 }

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "server/jobs/event.h"
 #include "server/jobs/job.h"
-#include "server/store/memory_store.h"
+#include "tests/support/test_store.h"
 
 namespace perseus::testing {
 
@@ -23,21 +23,17 @@ struct FollowedLog {
 
   explicit FollowedLog(const std::string& id) { job.id = id; }
 
-  Status follow(const store::MemoryDatabase& database) {
-    const auto& stored = database.jobs.at(job.id).events;
-    if (stored.size() < events.size()) return Error{ErrorCode::internal, "committed events are gone"};
-    for (std::size_t i = events.size(); i < stored.size(); ++i) {
-      const auto event = jobs::parse_event(stored[i].body, "log");
-      if (!event) return Error{ErrorCode::internal, event.error().message + " in " + stored[i].body};
-      if (jobs::format_event(*event) != stored[i].body)
-        return Error{ErrorCode::internal, "not as read: " + stored[i].body};
+  Status follow(const TestDatabase& database) {
+    for (const store::StoredEvent& stored : database.log(job.id, job.sequence)) {
+      const auto event = jobs::parse_event(stored.body, "log");
+      if (!event) return Error{ErrorCode::internal, event.error().message + " in " + stored.body};
+      if (jobs::format_event(*event) != stored.body) return Error{ErrorCode::internal, "not as read: " + stored.body};
       const auto* plan = std::get_if<jobs::PlanDeployed>(&event->body);
       const auto* window = std::get_if<jobs::WindowHandedOut>(&event->body);
       const std::int64_t next = plan != nullptr ? plan->version : window != nullptr ? window->version : 0;
-      if (next != 0 && next != ++version) return Error{ErrorCode::internal, "not the next version: " + stored[i].body};
+      if (next != 0 && next != ++version) return Error{ErrorCode::internal, "not the next version: " + stored.body};
       if (Status done = jobs::apply(job, *event); !done) return done;
-      if (job.sequence != stored[i].sequence)
-        return Error{ErrorCode::internal, "not the next sequence: " + stored[i].body};
+      if (job.sequence != stored.sequence) return Error{ErrorCode::internal, "not the next sequence: " + stored.body};
       events.push_back(*event);
     }
     return Ok{};
@@ -45,7 +41,7 @@ struct FollowedLog {
 };
 
 /// Folds the job's log; aborts the case of a property if it does not fold.
-inline jobs::Job folded(const store::MemoryDatabase& database, const std::string& id) {
+inline jobs::Job folded(const TestDatabase& database, const std::string& id) {
   FollowedLog log(id);
   if (Status followed = log.follow(database); !followed) RC_FAIL(followed.error().message);
   return log.job;

@@ -36,7 +36,7 @@ std::string registered(InProcess& target, const std::string& profile = "", const
 
 std::vector<std::string> keys(InProcess& target) {
   std::vector<std::string> found;
-  for (const auto& [key, bytes] : target.database().blobs) found.push_back(key.substr(0, key.find('/')));
+  for (const auto& [key, bytes] : target.database().blobs()) found.push_back(key.substr(0, key.find('/')));
   return found;
 }
 
@@ -58,9 +58,9 @@ TEST(Upkeep, RemovesAJobAndLaterItsBlobs) {
     for (int i = 0; i < 20; ++i) target.go_to(target.now_s() - 1'800'000'000 + days * day_s / 20);
   };
   wait(1);
-  EXPECT_EQ(target.database().jobs.at(own).index.packed, target.database().jobs.at(own).index.last_sequence);
+  EXPECT_EQ(target.database().job(own).packed, target.database().job(own).last_sequence);
   wait(10);
-  EXPECT_THAT(target.database().jobs, IsEmpty());
+  EXPECT_THAT(target.database().jobs(), IsEmpty());
   EXPECT_EQ(keys(target).size(), 6U) << "a job may be about to use them";
   wait(6);
   wait(6);  // time that the learned profile needed
@@ -78,7 +78,7 @@ TEST(Upkeep, ALearnedProfileStaysWhileAJobThatUsesItDoes) {
   const std::string second = registered(target, "", "model");
   ASSERT_TRUE(target.finish_job(first).ok());
   for (int i = 0; i < 60; ++i) target.go_to(target.now_s() - 1'800'000'000 + day_s);
-  EXPECT_EQ(target.database().jobs.size(), 1U);
+  EXPECT_EQ(target.database().jobs().size(), 1U);
   EXPECT_TRUE(target.job(registered(target, "", "model"))->profile_trial);
 }
 
@@ -86,7 +86,7 @@ TEST(Damaged, AJobIsNamedAndTheOthersGoOn) {
   InProcess target;
   ASSERT_TRUE(target.put_profile(small_profile("small", 3)).ok());
   const std::string damaged = registered(target, "small"), right = registered(target, "small");
-  target.database().jobs.at(damaged).damage = "event 2 is not as it was written";
+  target.database().damaged.insert(damaged);
   target.restart();
   EXPECT_EQ(target.job(damaged).error().code, ErrorCode::internal);
   EXPECT_THAT(target.job(damaged).error().message, HasSubstr("job " + damaged + " is damaged: event 2"));
@@ -107,14 +107,14 @@ TEST(Damaged, AJobIsNamedAndTheOthersGoOn) {
 TEST(Damaged, AFrontierIsMadeAgainAndAProfileIsNamed) {
   InProcess target;
   ASSERT_TRUE(target.put_profile(small_profile("small", 3)).ok());
-  for (const auto& [key, bytes] : target.database().blobs) {
-    if (key.starts_with("frontier/")) target.database().damaged_blobs.insert(key);
+  for (const auto& [key, bytes] : target.database().blobs()) {
+    if (key.starts_with("frontier/")) target.database().damaged.insert(key);
   }
   target.restart();
   EXPECT_EQ(target.job(registered(target, "small"))->header.state, "deployed");
   EXPECT_EQ(target.service().counts().characterizations, 1);
 
-  target.database().damaged_blobs.insert("profile/small");
+  target.database().damaged.insert("profile/small");
   jobs::RegisterJob job;
   job.degrees = {1, 2, 1};
   job.profile = "small";
@@ -135,11 +135,7 @@ class LaterVersion : public ::testing::Test {
     }
   }
   /// Writes an event as a server of a later version would.
-  void writes(const std::string& body) {
-    store::MemoryDatabase::StoredJob& stored = target_.database().jobs.at(job_);
-    stored.events.push_back({static_cast<std::int64_t>(stored.events.size()) + 1, body});
-    stored.index.last_sequence = static_cast<std::int64_t>(stored.events.size());
-  }
+  void writes(const std::string& body) { target_.database().add_event(job_, body); }
   InProcess target_;
   std::string job_;
 };
@@ -148,7 +144,7 @@ TEST_F(LaterVersion, EventsOfALaterVersionAreKeptAndTheJobIsNotChanged) {
   writes(R"({"kind":"rank_moved","at_s":1800000001,"rank":1})");
   writes(R"({"kind":"job_seen","at_s":1800000002,"by":"a person"})");
   writes(R"({"kind":"straggler_in_force","at_s":1800000003,"id":"of a notice in another form"})");
-  const auto before = target_.database().jobs.at(job_).events;
+  const auto before = target_.database().log(job_);
   target_.restart();
   const auto view = target_.job(job_);
   ASSERT_TRUE(view.ok()) << view.error().message;
@@ -166,7 +162,7 @@ TEST_F(LaterVersion, EventsOfALaterVersionAreKeptAndTheJobIsNotChanged) {
   ASSERT_TRUE(target_.answer_of(wait).has_value());
   EXPECT_EQ(target_.answer_of(wait)->error().code, ErrorCode::unavailable) << "no plan that may be out of date";
   target_.go_to(30 * day_s);
-  EXPECT_EQ(target_.database().jobs.at(job_).events, before) << "nothing is written to it, not even that it expired";
+  EXPECT_EQ(target_.database().log(job_), before) << "nothing is written to it, not even that it expired";
 
   std::vector<std::string> kinds;
   bool subscribed = false;
@@ -221,12 +217,12 @@ TEST_F(LaterVersion, ALongLogIsReadToItsEnd) {
     target_.service().unsubscribe(subscribed);
     EXPECT_LT(bytes, at_most);
   }
-  EXPECT_EQ(last, static_cast<std::int64_t>(target_.database().jobs.at(job_).events.size()));
+  EXPECT_EQ(last, static_cast<std::int64_t>(target_.database().log(job_).size()));
   EXPECT_GT(parts, 2);
 }
 
 TEST_F(LaterVersion, AJobOfALaterVersionIsNotReportedMissing) {
-  target_.database().jobs.at(job_).events[0].body.insert(1, R"("later":1,)");
+  target_.database().change_log(job_, [](auto& events) { events[0].body.insert(1, R"("later":1,)"); });
   target_.restart();
   EXPECT_EQ(target_.job(job_).error().code, ErrorCode::unavailable);
   EXPECT_EQ(target_.service().job_list().size(), 1U);

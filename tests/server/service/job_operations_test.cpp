@@ -33,7 +33,7 @@ TEST_F(JobOperationsTest, AJobIsRemovedOnlyAfterItsEnd) {
   EXPECT_TRUE(finish().ok()) << "a retry";
   EXPECT_TRUE(remove().ok());
   EXPECT_EQ(remove().error().code, ErrorCode::not_found);
-  EXPECT_TRUE(base.database().jobs.empty());
+  EXPECT_TRUE(base.database().jobs().empty());
 }
 
 TEST_F(JobOperationsTest, TheSamePolicyAgainWritesNothing) {

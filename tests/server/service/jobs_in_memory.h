@@ -12,14 +12,14 @@
 #include "base/clock.h"
 #include "server/live/job_access.h"
 #include "server/live/job_cache.h"
-#include "server/store/memory_store.h"
 #include "server/work/executor.h"
+#include "tests/support/test_store.h"
 
 namespace perseus::testing {
 
 class JobsInMemory : public work::Executor {
  public:
-  explicit JobsInMemory(std::shared_ptr<store::MemoryDatabase> database = std::make_shared<store::MemoryDatabase>())
+  explicit JobsInMemory(std::shared_ptr<TestDatabase> database = std::make_shared<TestDatabase>())
       : database_(std::move(database)),
         store_([this](std::function<void()> work) { queue_.push_back(std::move(work)); }, database_),
         access_(store_, clock_, gate_, 10),
@@ -67,8 +67,8 @@ class JobsInMemory : public work::Executor {
 
   [[nodiscard]] live::JobCache& jobs() { return jobs_; }
   [[nodiscard]] work::StoreAccess& access_to_store() { return access_; }
-  [[nodiscard]] store::MemoryDatabase& database() { return *database_; }
-  [[nodiscard]] store::MemoryStore& store() { return store_; }
+  [[nodiscard]] TestDatabase& database() { return *database_; }
+  [[nodiscard]] TestStore& store() { return store_; }
   [[nodiscard]] HandTurnedClock& clock() { return clock_; }
 
   /// Called by the hook of that name; empty: nothing follows.
@@ -91,10 +91,10 @@ class JobsInMemory : public work::Executor {
     return hooks;
   }
 
-  std::shared_ptr<store::MemoryDatabase> database_;
+  std::shared_ptr<TestDatabase> database_;
   HandTurnedClock clock_{1'800'000'000};
   std::deque<std::function<void()>> queue_;
-  store::MemoryStore store_;
+  TestStore store_;
   work::Gate gate_{*this};
   work::StoreAccess access_;
   live::JobCache jobs_;

@@ -51,7 +51,7 @@ TEST_F(RegistrationsTest, TheSameKeyTwiceAtOnceIsOneJob) {
   base.settle();
   ASSERT_TRUE(first.given() && first->ok() && second.given() && second->ok());
   EXPECT_EQ((*first)->job, (*second)->job);
-  EXPECT_THAT(base.database().jobs, SizeIs(1));
+  EXPECT_THAT(base.database().jobs(), SizeIs(1));
   registrations_->register_job(request("key", "another body"), other_body.take());
   base.settle();
   EXPECT_EQ(other_body->error().code, ErrorCode::invalid_input);

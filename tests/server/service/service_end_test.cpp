@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "server/service/service.h"
-#include "server/store/memory_store.h"
 #include "tests/server/scenario/two_stages.h"
+#include "tests/support/test_store.h"
 
 namespace perseus::testing {
 namespace {
@@ -109,7 +109,7 @@ class ServiceEnd : public ::testing::Test {
 
   Pieces pieces_;
   HandTurnedClock clock_{1'800'000'000};
-  store::MemoryStore store_{[this](std::function<void()> work) { pieces_.queue.push_back(std::move(work)); }};
+  TestStore store_{[this](std::function<void()> work) { pieces_.queue.push_back(std::move(work)); }};
   std::unique_ptr<service::Service> service_;
   std::string job_;
   int called_ = 0;

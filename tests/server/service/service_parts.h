@@ -31,7 +31,7 @@ inline profiles::KnownInput two_stages_input(std::optional<Seconds> switch_laten
 
 struct ServiceParts {
   /// Parts on one database are servers that follow each other, or replicas.
-  explicit ServiceParts(std::shared_ptr<store::MemoryDatabase> the_database = std::make_shared<store::MemoryDatabase>())
+  explicit ServiceParts(std::shared_ptr<TestDatabase> the_database = std::make_shared<TestDatabase>())
       : database(std::move(the_database)) {}
 
   live::LiveJob& live() { return base.live("job"); }
@@ -66,7 +66,7 @@ struct ServiceParts {
     made.log = [this](const std::string& line) { log.push_back(line); };
     return made;
   }();
-  std::shared_ptr<store::MemoryDatabase> database;
+  std::shared_ptr<TestDatabase> database;
   JobsInMemory base{database};
   live::JobAccess access{base.jobs(), base.clock()};
   std::shared_ptr<plans::Characterizations> characterizations = std::make_shared<plans::Characterizations>(

@@ -200,7 +200,7 @@ void SimulatedCluster::job_is_removed() {
   removal_.insert(job->id);
   server_->service().remove_job(job->id, expect<Ok>("remove " + job->name, 2 * kAnswer_s, [this, job, live](const Ok&) {
                                   if (live) broken(job->id + ": a live job was removed");
-                                  if (server_->database().jobs.contains(job->id)) broken(job->id + " is still there");
+                                  if (server_->database().has_job(job->id)) broken(job->id + " is still there");
                                 }));
   server_->settle();
 }

@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "tests/server/scenario/deployed_plan.h"
 #include "tests/server/simulation/simulated_calls.h"
@@ -24,7 +26,7 @@ bool is_provisional(std::int64_t version) { return version >= live::kProvisional
 void SimulatedCluster::check(bool thorough) {
   follow_logs();
   for (std::size_t k = 0; k < jobs_.size(); ++k) {
-    if (server_->database().jobs.contains(jobs_[k]->id)) {
+    if (logs_.contains(jobs_[k]->id)) {
       check_job(*jobs_[k], thorough);
       continue;
     }
@@ -42,9 +44,13 @@ void SimulatedCluster::check(bool thorough) {
 FollowedLog& SimulatedCluster::log_of(const std::string& id) { return logs_.try_emplace(id, id).first->second; }
 
 void SimulatedCluster::follow_logs() {
-  const store::MemoryDatabase& database = server_->database();
-  for (const auto& [id, stored] : database.jobs) {
+  const TestDatabase& database = server_->database();
+  std::set<std::string, std::less<>> stored;
+  for (const store::JobIndexRow& row : database.jobs()) {
+    const std::string& id = *stored.insert(row.job).first;
     FollowedLog& log = log_of(id);
+    if (log.job.sequence == row.last_sequence) continue;
+    if (log.job.sequence > row.last_sequence) broken(id + ": committed events are gone");
     const std::size_t before = log.events.size();
     if (Status followed = log.follow(database); !followed) broken(id + ": " + followed.error().message);
     for (std::size_t k = before; k < log.events.size(); ++k) {
@@ -52,11 +58,12 @@ void SimulatedCluster::follow_logs() {
       // It counts again for what its ranks may draw.
       excused_ |= std::holds_alternative<jobs::JobHeard>(body) || std::holds_alternative<jobs::JobRevived>(body) ||
                   std::holds_alternative<jobs::RankRegistered>(body);
-      note(fmt::format("    {} #{}: {}", id.substr(id.size() - 4), k + 1, stored.events[k].body.substr(0, 200)));
+      note(fmt::format("    {} #{}: {}", id.substr(id.size() - 4), k + 1,
+                       jobs::format_event(log.events[k]).substr(0, 200)));
     }
   }
   std::erase_if(logs_, [&](const auto& one) {
-    const bool is_gone = !database.jobs.contains(one.first);
+    const bool is_gone = !stored.contains(one.first);
     if (is_gone && !one.second.events.empty() && !removal_.contains(one.first)) broken(one.first + ": it is gone");
     return is_gone;
   });
@@ -82,9 +89,8 @@ void SimulatedCluster::subscribe(SimulatedJob& job) {
           broken(fmt::format("{}: event {} comes after {}", job.id, event.sequence, job.streamed));
         }
         job.streamed = event.sequence;
-        const auto stored = server_->database().jobs.find(job.id);
-        if (stored != server_->database().jobs.end() &&
-            static_cast<std::int64_t>(stored->second.events.size()) < event.sequence) {
+        const TestDatabase& database = server_->database();
+        if (database.has_job(job.id) && database.log(job.id, event.sequence - 1).empty()) {
           broken(fmt::format("{}: event {} is shown before it is durable", job.id, event.sequence));
         }
       },
@@ -258,7 +264,7 @@ void SimulatedCluster::check_view(SimulatedJob& job, const jobs::Job& log) {
   differ("policies", view.policies.size(), log.policies.size());
   differ("version", view.plan ? view.plan->version : 0, log.plan ? log.plan->version : 0);
   differ("saving now", view.per_iteration.has_value(), log.live() && log.plan.has_value());
-  const auto& row = server_->database().jobs.at(job.id).index;
+  const auto& row = server_->database().job(job.id);
   differ("state in the index", std::string_view(row.state), jobs::shown_state(log));
   const auto* listed = server_->service().job_list().find(job.id);
   if (listed == nullptr) return broken(job.id + ": it is not in the list of jobs");

@@ -177,7 +177,7 @@ TEST_F(JobReadsAfterARestart, TheViewOfAnEndedJobToo) {
 }
 
 TEST_F(JobReadsAfterARestart, AViewDoesNotWaitForPlanning) {
-  database->blobs.erase("frontier/" + job().input_of[0]);
+  database->remove_blob("frontier/" + job().input_of[0]);
   EXPECT_EQ(next_view()->per_iteration, std::nullopt);
 }
 

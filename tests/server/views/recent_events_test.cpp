@@ -18,7 +18,7 @@ using Texts = std::vector<std::string>;
 class RecentEventsTest : public ::testing::Test {
  protected:
   struct Server {
-    explicit Server(std::shared_ptr<store::MemoryDatabase> database, double began_s = 1'800'000'000)
+    explicit Server(std::shared_ptr<testing::TestDatabase> database, double began_s = 1'800'000'000)
         : base(std::move(database)),
           recent(std::make_shared<RecentEvents>(base.jobs(), base.access_to_store(), base.clock())) {
       base.clock().turn_to(began_s);
@@ -47,7 +47,7 @@ class RecentEventsTest : public ::testing::Test {
     std::shared_ptr<RecentEvents> recent;
   };
 
-  std::shared_ptr<store::MemoryDatabase> database = std::make_shared<store::MemoryDatabase>();
+  std::shared_ptr<testing::TestDatabase> database = std::make_shared<testing::TestDatabase>();
   Server one{database};
 };
 
@@ -105,7 +105,7 @@ TEST_F(RecentEventsTest, ARemovalHasItsAuthorAndADamagedLogHidesNoOtherJob) {
   EXPECT_EQ(one.page()->events.front().by, "alice");
   Server other(database);
   other.open();
-  database->jobs.find("a")->second.damage = "wrong checksum";
+  database->damaged.insert("a");
   EXPECT_EQ(other.listed(), Texts{"b job_registered "});
 }
 

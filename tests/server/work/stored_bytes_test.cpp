@@ -11,12 +11,12 @@ class StoredBytesTest : public ::testing::Test {
  protected:
   /// A job of that token whose log has so many bytes and which holds the blob "shared".
   void job(const std::string& id, const std::string& token, std::int64_t bytes) {
-    store::MemoryDatabase& database = base_.database();
-    database.jobs[id].index.job = id;
-    database.jobs[id].index.bytes = bytes;
-    database.jobs[id].index.summary = R"({"owner":")" + token + R"("})";
-    database.blobs["shared"] = std::string(1000, 'x');
-    database.holds.emplace("job/" + id, "shared");
+    testing::TestDatabase& database = base_.database();
+    store::JobIndexRow row;
+    row.job = id;
+    row.summary = R"({"owner":")" + token + R"("})";
+    database.put_blob("shared", std::string(1000, 'x'));
+    database.put_job(row, {{1, std::string(static_cast<std::size_t>(bytes), 'x')}}, {"shared"});
   }
   Result<StoredBytes::ByToken> count() {
     testing::Answer<StoredBytes::ByToken> answer;
@@ -50,7 +50,7 @@ TEST_F(StoredBytesTest, AddsWritesUntilTheNextCorrection) {
   stored->tick(now_s());
   base_.settle();
   EXPECT_EQ(stored->of("a"), 1017) << "corrected every ten minutes";
-  base_.database().jobs["a1"].index.bytes = 15;
+  base_.database().add_event("a1", "12345");
   base_.clock().advance(1);
   stored->tick(now_s());
   stored->add("a", 100);  // may not be in the count under way

@@ -64,7 +64,7 @@ class UpkeepTest : public ::testing::Test {
     base_.settle();
   }
   double now_s() { return base_.clock().now_s(); }
-  [[nodiscard]] std::int64_t packed(const std::string& job) { return base_.database().jobs.at(job).index.packed; }
+  [[nodiscard]] std::int64_t packed(const std::string& job) { return base_.database().job(job).packed; }
   std::shared_ptr<Upkeep> upkeep(Keep keep) {
     return std::make_shared<Upkeep>(keep, base_.access_to_store(), base_.clock(),
                                     [this](const std::string& job, std::function<void(const Status&)> done) {
@@ -128,8 +128,8 @@ TEST_F(UpkeepTest, PacksTheLogsOfEndedJobs) {
     base_.clock().advance(1);
     tick();
   }
-  EXPECT_EQ(packed("a"), base_.database().jobs.at("a").index.last_sequence);
-  EXPECT_EQ(packed("b"), base_.database().jobs.at("b").index.last_sequence);
+  EXPECT_EQ(packed("a"), base_.database().job("a").last_sequence);
+  EXPECT_EQ(packed("b"), base_.database().job("b").last_sequence);
   EXPECT_EQ(packed("c"), 0) << "it has not ended, and its log is short";
 }
 
