@@ -79,15 +79,20 @@ AlertFacts alert_facts(const power::SiteDomainView& domain) {
   return facts;
 }
 
-AlertWatch::AlertWatch(const live::JobCache& jobs, const Clock& clock, double after_s)
-    : jobs_(jobs), after_s_(after_s), alerts_(after_s), next_s_(clock.now_s()) {}
+AlertWatch::AlertWatch(const live::JobCache& jobs, const Clock& clock, work::Due& due, double after_s)
+    : jobs_(jobs),
+      clock_(clock),
+      alarm_(due, work::Due::Turn::alerts, [this](double now_s) { go_on(now_s); }),
+      after_s_(after_s),
+      alerts_(after_s) {
+  set_after(after_s);
+}
 
 void AlertWatch::set_after(double after_s) {
   after_s_ = after_s;
   alerts_.set_after(after_s);
+  alarm_.set(after_s > 0 ? std::optional(alarm_.at().value_or(clock_.now_s())) : std::nullopt);
 }
-
-std::optional<double> AlertWatch::next_wake() const { return after_s_ > 0 ? std::optional(next_s_) : std::nullopt; }
 
 void AlertWatch::begin_round(double now_s) {
   std::set<std::string> seen;
@@ -128,8 +133,7 @@ void AlertWatch::look_at_site(double now_s) {
   }
 }
 
-void AlertWatch::tick(double now_s) {
-  if (after_s_ <= 0 || now_s < next_s_) return;
+void AlertWatch::go_on(double now_s) {
   if (left_.empty()) {
     begin_round(now_s);
     look_at_site(now_s);
@@ -138,7 +142,7 @@ void AlertWatch::tick(double now_s) {
     look(left_.front(), now_s);
     left_.pop_front();
   }
-  next_s_ = now_s + (left_.empty() ? std::min(kRound_s, after_s_ / 2) : kBetweenParts_s);
+  alarm_.set(now_s + (left_.empty() ? std::min(kRound_s, after_s_ / 2) : kBetweenParts_s));
 }
 
 }  // namespace perseus::alerts

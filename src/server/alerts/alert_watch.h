@@ -32,27 +32,27 @@ class AlertWatch {
   static constexpr std::size_t kJobsAtOnce = 128;
 
   /// `after_s`: see Alerts; 0: no alerts.
-  AlertWatch(const live::JobCache& jobs, const Clock& clock, double after_s);
+  AlertWatch(const live::JobCache& jobs, const Clock& clock, work::Due& due, double after_s);
   void set_after(double after_s);
 
-  void tick(double now_s);
-  [[nodiscard]] std::optional<double> next_wake() const;
   [[nodiscard]] const Alerts& alerts() const { return alerts_; }
   [[nodiscard]] Alerts& alerts() { return alerts_; }
   /// What the division of the watts has led to; nothing: there is no site. May be empty.
   std::function<std::optional<power::SitePowerView>()> site;
 
  private:
+  void go_on(double now_s);
   void begin_round(double now_s);
   void look(const std::string& job, double now_s);
   void look_at_site(double now_s);
 
   const live::JobCache& jobs_;
+  const Clock& clock_;
+  work::Alarm alarm_;
   double after_s_;
   Alerts alerts_;
   std::deque<std::string> left_;       ///< of this round
   std::map<std::string, Watts> held_;  ///< by silent job: what it counts as
-  double next_s_ = 0;
 };
 
 }  // namespace perseus::alerts

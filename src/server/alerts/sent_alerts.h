@@ -25,23 +25,27 @@ class SentAlerts {
  public:
   static constexpr double kBetweenLooks_s = 1800;
 
-  SentAlerts(work::StoreAccess& store, const Clock& clock)
-      : store_(store), clock_(clock), next_s_(clock.now_s() + kBetweenLooks_s) {}
+  SentAlerts(work::StoreAccess& store, const Clock& clock, work::Due& due)
+      : store_(store),
+        clock_(clock),
+        alarm_(due, work::Due::Turn::sent_alerts, [this](double now_s) { look(now_s); }),
+        next_s_(clock.now_s() + kBetweenLooks_s) {}
 
   /// Without a receiver: sends nothing. With one after a time without: sends all raised alerts.
   void enable(bool enabled);
   void changed(const jobs::Alert& alert);
   void delivered(const jobs::Alert& end);
-  void tick(double now_s);
-  [[nodiscard]] std::optional<double> next_wake() const { return enabled_ ? std::optional(next_s_) : std::nullopt; }
 
   std::function<void(const jobs::Alert&)> send;
 
  private:
   void raise(const jobs::Alert& alert);
+  void look(double now_s);
+  void look_at(double at_s);
 
   work::StoreAccess& store_;
   const Clock& clock_;
+  work::Alarm alarm_;
   bool enabled_ = false;
   double next_s_;
   std::map<std::string, jobs::Alert> raised_;  ///< by blob

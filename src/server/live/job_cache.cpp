@@ -18,8 +18,8 @@ Error no_job(const std::string& id) { return {ErrorCode::not_found, fmt::format(
 
 }  // namespace
 
-JobCache::JobCache(work::StoreAccess& store, const Clock& clock, JobHooks hooks)
-    : store_(store), clock_(clock), hooks_(std::move(hooks)), wakes_(hooks_, index_), shadows_(hooks_, wakes_, clock) {}
+JobCache::JobCache(work::StoreAccess& store, const Clock& clock, work::Due& due, JobHooks& hooks)
+    : store_(store), clock_(clock), hooks_(hooks), wakes_(hooks_, index_, due), shadows_(hooks_, wakes_, clock) {}
 
 Status JobCache::open(store::Store& store) {
   auto rows = store.jobs();
@@ -247,12 +247,10 @@ void JobCache::flush(LiveJob& live) {
   store::Append append = live.outbox_.begin_append(live.job.id, live.committed);
   if (append.bodies.empty()) return appended(live.job.id, store::Appended::committed);
   append.index = row_of(live, clock_.now_s());
-  if (hooks_.writing) {
-    std::size_t bytes = 0;
-    for (const std::string& body : append.bodies) bytes += body.size();
-    for (const store::Blob& blob : append.blobs) bytes += blob.bytes.size();
-    hooks_.writing(live, static_cast<std::int64_t>(bytes));
-  }
+  std::size_t bytes = 0;
+  for (const std::string& body : append.bodies) bytes += body.size();
+  for (const store::Blob& blob : append.blobs) bytes += blob.bytes.size();
+  hooks_.writing(live, static_cast<std::int64_t>(bytes));
   const auto timer = [this, id = live.job.id](void (JobCache::*what)(const std::string&)) {
     return [this, id, what] { (this->*what)(id); };
   };
@@ -291,7 +289,7 @@ void JobCache::appended(const std::string& id, Result<store::Appended> result) {
     row.last_sequence = live->committed;
   }
   live->shown.became_durable(events, live->outbox_.empty());
-  if (hooks_.written) hooks_.written(events);
+  hooks_.written(events);
   became_durable(*live, events);
   for (const JobOutbox::Entry& entry : entries) answer(entry.command, Ok{});
   live = in_memory(id);
@@ -352,7 +350,7 @@ void JobCache::became_durable(LiveJob& live, const std::vector<SequencedEvent>& 
 store::JobIndexRow JobCache::row_of(const LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   return {job.id,        std::string(jobs::shown_state(job)), job.spec.name, job.created_s,
-          job.updated_s, hooks_.next_wake(live, now_s),       job.sequence,  hooks_.summary(live)};
+          job.updated_s, hooks_.due_s(live, now_s),           job.sequence,  hooks_.summary(live)};
 }
 
 void JobCache::forget_finished(std::size_t keep) {

@@ -39,7 +39,7 @@ class JobCache {
  public:
   using Found = FoundJob;
 
-  JobCache(work::StoreAccess& store, const Clock& clock, JobHooks hooks);
+  JobCache(work::StoreAccess& store, const Clock& clock, work::Due& due, JobHooks& hooks);
   /// Reads the index, on this thread: for the start.
   Status open(store::Store& store);
 
@@ -58,6 +58,8 @@ class JobCache {
   void touch(LiveJob& live);
   /// Applies the same to the ranks' view while the store cannot accept it.
   void touch_shadow(LiveJob& live) { shadows_.touch(live); }
+  /// What the ranks are to run may have changed though nothing became durable.
+  void shown(LiveJob& live) { hooks_.shown(live); }
   void forget_finished(std::size_t keep);
   /// Removes the job and its log permanently. unavailable while an append is in progress.
   void remove(const std::string& id, std::function<void(const Status&)> done);
@@ -65,17 +67,14 @@ class JobCache {
   [[nodiscard]] const JobIndex& index() const { return index_; }
   [[nodiscard]] JobIndex& index() { return index_; }
   [[nodiscard]] const std::unordered_map<std::string, std::unique_ptr<LiveJob>>& live() const { return live_; }
-  /// The jobs whose wake is due; removes their wakes from the list.
-  std::vector<std::string> take_due(double now_s) { return wakes_.take_due(now_s); }
-  [[nodiscard]] std::optional<double> next_wake() const { return wakes_.next(); }
   void set_wake(LiveJob& live, double now_s) { wakes_.set(live, now_s); }
-  /// Has tick() compare the job's plan with the desired one again.
+  /// Compares the job's plan with the desired one again at that time.
   void plan_anew(LiveJob& live, double now_s) {
     live.settled = false;
     live.retry_s = now_s;
     set_wake(live, now_s);
   }
-  /// A rank has called; if it or the job was silent, tick() notes that it no longer is.
+  /// A rank has called; if it or the job was silent, its wake notes that it no longer is.
   void rank_called(LiveJob& live, int rank) {
     const double now_s = clock_.now_s();
     live.calls.record(rank, now_s);
@@ -83,7 +82,7 @@ class JobCache {
     const bool may_look = live.job.live() && live.job.ranks_registered > 1;
     if (may_look && now_s >= live.calls.next_look_s) wakes_.set_to(live, now_s);
   }
-  /// The job could not be read: take_due() returns it again at that time.
+  /// The job could not be read: it is woken again at that time.
   void wake_again(const std::string& id, double at_s) { wakes_.put(at_s, id); }
 
   /// Reads the job, and calls `then` as with() does.
@@ -116,7 +115,7 @@ class JobCache {
 
   work::StoreAccess& store_;
   const Clock& clock_;
-  JobHooks hooks_;
+  JobHooks& hooks_;
   std::unordered_map<std::string, std::vector<Found>> loading_;
   JobIndex index_;
   std::unordered_map<std::string, std::unique_ptr<LiveJob>> live_;

@@ -1,10 +1,9 @@
-// The calls by which JobCache asks and notifies the rest of the service about a job.
+// What JobCache asks and tells the rest of the service about a job.
 //
 // Threads: io thread.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,23 +12,31 @@
 
 namespace perseus::live {
 
-struct JobHooks {
+class JobHooks {
+ public:
+  JobHooks() = default;
+  JobHooks(const JobHooks&) = delete;
+  JobHooks& operator=(const JobHooks&) = delete;
+  virtual ~JobHooks() = default;
+
   /// The next event that follows from the job and the time alone; called until there is none.
-  std::function<std::optional<jobs::EventBody>(LiveJob&, double now_s)> next_follow_up;
-  /// Called when events became durable, or were read again.
-  std::function<void(LiveJob&, const std::vector<SequencedEvent>&)> committed;
-  /// Called with events that this server wrote, once they are durable. May be empty.
-  std::function<void(const std::vector<SequencedEvent>&)> written = {};
+  virtual std::optional<jobs::EventBody> next_follow_up(LiveJob& live, double now_s) = 0;
+  /// When time makes something due.
+  [[nodiscard]] virtual std::optional<double> due_s(const LiveJob& live, double now_s) const = 0;
+  /// That time has come.
+  virtual void wake(const std::string& id) = 0;
   /// The job's entry in lists, for the index.
-  std::function<std::string(const LiveJob&)> summary;
-  /// When time makes something due; for the index.
-  std::function<std::optional<double>(const LiveJob&, double now_s)> next_wake;
+  [[nodiscard]] virtual std::string summary(const LiveJob& live) const = 0;
+  /// So many bytes of the job are being written to the store.
+  virtual void writing(const LiveJob& live, std::int64_t bytes) = 0;
+  /// This server's events are durable.
+  virtual void written(const std::vector<SequencedEvent>& events) = 0;
+  /// Events became durable, or were read again.
+  virtual void committed(LiveJob& live, const std::vector<SequencedEvent>& events) = 0;
+  /// What the ranks are to run may have changed though nothing became durable.
+  virtual void shown(LiveJob& live) = 0;
   /// The job was removed from the store: it is about to leave memory.
-  std::function<void(LiveJob&)> removed;
-  /// Called with the bytes of the job that are being written to the store. May be empty.
-  std::function<void(const LiveJob&, std::int64_t bytes)> writing = {};
-  /// Called when the ranks' view has changed though nothing became durable.
-  std::function<void(LiveJob&)> shown;
+  virtual void removed(LiveJob& live) = 0;
 };
 
 }  // namespace perseus::live

@@ -30,7 +30,7 @@ void JobShadows::cast(LiveJob& live, const jobs::Job* before) {
     job.version = same ? before->version : std::max(provisional_version(now_s), shown + 1);
     job.plan->version = job.version;
   }
-  const auto next_s = hooks_.next_wake(live, now_s);
+  const auto next_s = hooks_.due_s(live, now_s);
   std::swap(live.job, *live.shown.shadow);
   const bool sooner = next_s && *next_s > now_s && *next_s < now_s + kRetryAfter_s;
   wakes_.set_to(live, sooner ? *next_s : now_s + kRetryAfter_s);

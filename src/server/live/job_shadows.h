@@ -16,8 +16,7 @@ namespace perseus::live {
 
 class JobShadows {
  public:
-  JobShadows(const JobHooks& hooks, JobWakes& wakes, const Clock& clock)
-      : hooks_(hooks), wakes_(wakes), clock_(clock) {}
+  JobShadows(JobHooks& hooks, JobWakes& wakes, const Clock& clock) : hooks_(hooks), wakes_(wakes), clock_(clock) {}
 
   void begin(LiveJob& live);
   /// Applies to the shadow what has become due since.
@@ -28,7 +27,7 @@ class JobShadows {
  private:
   void cast(LiveJob& live, const jobs::Job* before);
 
-  const JobHooks& hooks_;
+  JobHooks& hooks_;
   JobWakes& wakes_;
   const Clock& clock_;
 };

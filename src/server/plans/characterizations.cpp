@@ -14,12 +14,13 @@ namespace perseus::plans {
 namespace {
 
 constexpr std::size_t kKeptFrontiers = 8;
+constexpr double kQuotaLook_s = 60;    // while plannings wait
 constexpr double kWrongEstimate = 20;  // planning that takes this many times the quick limit was estimated wrongly
 
 }  // namespace
 
 Characterizations::Characterizations(const PlanningOptions& options, work::StoreAccess& store, const Clock& clock,
-                                     work::Executor& executor)
+                                     work::Due& due, work::Executor& executor)
     : log_(options.log),
       late_after_s_(options.maximum_clock_after_s),
       planners_(options.planners),
@@ -27,6 +28,7 @@ Characterizations::Characterizations(const PlanningOptions& options, work::Store
       slice_s_(options.refinement_slice_s),
       store_(store),
       clock_(clock),
+      alarm_(due, work::Due::Turn::frontiers, [this](double now_s) { look_for_late(now_s); }),
       executor_(executor) {
   set_limits(options);
 }
@@ -57,6 +59,7 @@ void Characterizations::want(const std::string& key, const Wanter& who, Answer a
   if (is_new) {
     work.late_s = clock_.now_s() + late_after_s_;
     next_late_s_ = std::min(next_late_s_, *work.late_s);
+    set_alarm();
     return start(key);
   }
   if (work.queued) enqueue(key);  // queued for one more owner
@@ -205,6 +208,7 @@ void Characterizations::start_next() {
     *turn.others_wait = queue_.others_wait(PlanningQueue::Kind::refinement, turn.owner, clock_.now_s());
   }
   starting_ = false;
+  set_alarm();
 }
 
 void Characterizations::turn_is_over(const Turn& turn, double planner_s) {
@@ -355,7 +359,7 @@ void Characterizations::log_late(const Work& work) const {
                    state));
 }
 
-void Characterizations::tick(double now_s) {
+void Characterizations::look_for_late(double now_s) {
   if (stopping_) return;
   if (now_s >= next_late_s_) {
     next_late_s_ = std::numeric_limits<double>::infinity();
@@ -369,11 +373,15 @@ void Characterizations::tick(double now_s) {
       }
     }
   }
-  start_next();  // an owner may be within its quota again
+  start_next();
 }
 
-std::optional<double> Characterizations::next_wake() const {
-  return std::isfinite(next_late_s_) ? std::optional(next_late_s_) : std::nullopt;
+void Characterizations::set_alarm() {
+  double next_s = next_late_s_;
+  // An owner may be within its quota again.
+  const bool waits = queue_.waiting(PlanningQueue::Kind::first) + queue_.waiting(PlanningQueue::Kind::refinement) > 0;
+  if (waits) next_s = std::min(next_s, clock_.now_s() + kQuotaLook_s);
+  alarm_.set(std::isfinite(next_s) ? std::optional(next_s) : std::nullopt);
 }
 
 }  // namespace perseus::plans

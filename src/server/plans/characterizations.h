@@ -45,7 +45,7 @@ class Characterizations {
     std::string owner;  ///< see PlanningQueue
   };
 
-  Characterizations(const PlanningOptions& options, work::StoreAccess& store, const Clock& clock,
+  Characterizations(const PlanningOptions& options, work::StoreAccess& store, const Clock& clock, work::Due& due,
                     work::Executor& executor);
   Characterizations(const Characterizations&) = delete;
   Characterizations& operator=(const Characterizations&) = delete;
@@ -70,9 +70,6 @@ class Characterizations {
 
   /// Applies budget and quota to later planning.
   void set_limits(const PlanningOptions& options);
-
-  void tick(double now_s);
-  [[nodiscard]] std::optional<double> next_wake() const;
 
   [[nodiscard]] std::int64_t computed() const { return computed_; }
   [[nodiscard]] std::int64_t failed() const { return failed_; }
@@ -133,7 +130,9 @@ class Characterizations {
   void offer_quick(const std::string& key, const Frontier& quick);
   void finish(const std::string& key, Result<Frontier> result);
   void remember(const Frontier& frontier);
+  void look_for_late(double now_s);
   void log_late(const Work& work) const;
+  void set_alarm();
 
   std::function<void(const std::string&)> log_;
   double late_after_s_;
@@ -141,6 +140,7 @@ class Characterizations {
   double budget_s_ = 0, quick_above_s_, slice_s_;
   work::StoreAccess& store_;
   const Clock& clock_;
+  work::Alarm alarm_;
   work::Executor& executor_;
   std::map<std::string, std::weak_ptr<const jobs::CharacterizedPipeline>> known_;
   std::deque<Frontier> recent_;  ///< cached though no job holds them

@@ -143,7 +143,7 @@ std::optional<jobs::EventBody> FollowUps::next_deployment(live::LiveJob& live, d
   return *std::move(plan);
 }
 
-std::optional<double> FollowUps::next_wake(const live::LiveJob& live, double now_s) const {
+std::optional<double> FollowUps::due_s(const live::LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   if (!job.live() || job.unknown_events > 0) return std::nullopt;
   double next = expiry_of(live);

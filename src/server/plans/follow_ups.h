@@ -1,7 +1,7 @@
 // Events that follow from a job and the time alone: notices that take effect, plans, counts, expiry.
 //
 // Input:   a job in memory, the time.
-// Output:  next(): the next event, until there is none; next_wake(): when time makes the next one due.
+// Output:  next(): the next event, until there is none; due_s(): when time makes the next one due.
 // Errors:  none.
 // Cost:    O(1) besides choosing a plan (server/policies/deployment.h), which is skipped while nothing has changed.
 // Threads: io thread.
@@ -19,7 +19,7 @@ class FollowUps {
   FollowUps(const PlanningOptions& options, double opened_s) : options_(options), opened_s_(opened_s) {}
 
   [[nodiscard]] std::optional<jobs::EventBody> next(live::LiveJob& live, double now_s) const;
-  [[nodiscard]] std::optional<double> next_wake(const live::LiveJob& live, double now_s) const;
+  [[nodiscard]] std::optional<double> due_s(const live::LiveJob& live, double now_s) const;
 
  private:
   /// The plan that the job should run now, if it differs from the one in force.

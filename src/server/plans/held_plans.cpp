@@ -39,13 +39,10 @@ void HeldPlans::note(live::LiveJob& live, int rank, std::int64_t version) {
   ++notes.of_newest;
   noted_.insert(job.id);
   if (version == job.version && notes.of_newest >= static_cast<int>(job.ranks.size())) return write(job.id);
-  if (due_s_) return;
-  due_s_ = clock_.now_s() + kGather_s;
+  if (!alarm_.at()) alarm_.set(clock_.now_s() + kGather_s);
 }
 
-void HeldPlans::tick(double now_s) {
-  if (!due_s_ || now_s < *due_s_) return;
-  due_s_.reset();
+void HeldPlans::write_all() {
   for (const std::string& id : std::exchange(noted_, {})) write(id);
 }
 

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <set>
 #include <string>
 
@@ -25,20 +24,22 @@ class HeldPlans {
  public:
   static constexpr double kGather_s = 0.5;
 
-  HeldPlans(live::JobCache& jobs, const Clock& clock) : jobs_(jobs), clock_(clock) {}
+  HeldPlans(live::JobCache& jobs, const Clock& clock, work::Due& due)
+      : jobs_(jobs),
+        clock_(clock),
+        alarm_(due, work::Due::Turn::held_plans, [this](double /*now_s*/) { write_all(); }) {}
 
   /// A rank has named that version as the one that it has.
   void note(live::LiveJob& live, int rank, std::int64_t version);
-  void tick(double now_s);
-  [[nodiscard]] std::optional<double> next_wake() const { return due_s_; }
 
  private:
+  void write_all();
   void write(const std::string& id);
 
   live::JobCache& jobs_;
   const Clock& clock_;
+  work::Alarm alarm_;
   std::set<std::string> noted_;  ///< jobs
-  std::optional<double> due_s_;
 };
 
 }  // namespace perseus::plans

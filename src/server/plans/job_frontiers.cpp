@@ -110,9 +110,7 @@ void JobFrontiers::came(const std::string& id, const std::string& key,
   };
   jobs_.execute(
       id, {[key, frontier](const jobs::Job& job, double) { return decide_frontier(job, key, frontier); }, written});
-  if (live = jobs_.in_memory(id); live != nullptr) {
-    if (arrived) arrived(*live);
-  }
+  if (live = jobs_.in_memory(id); live != nullptr) jobs_.shown(*live);
 }
 
 }  // namespace perseus::plans

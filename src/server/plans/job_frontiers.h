@@ -1,7 +1,7 @@
 // The frontiers that each job needs: requests them, and writes to the job's log that they are there.
 //
 // Input:   jobs, when they are read or changed.
-// Output:  frontiers in LiveJob::frontiers, and the events that they exist; `arrived` afterwards.
+// Output:  frontiers in LiveJob::frontiers, and the events that they exist.
 // Errors:  a failed characterization is an event; a store failure is retried.
 // Cost:    O(frontiers of the job) per call.
 // Threads: io thread.
@@ -29,7 +29,6 @@ class JobFrontiers {
   void when_read(const std::string& id, std::function<void()> then);
   /// Withdraws all requests of a job that leaves memory: planning that no other job requests stops.
   void job_removed(live::LiveJob& live);
-  std::function<void(live::LiveJob&)> arrived;
 
  private:
   void forget_unneeded(live::LiveJob& live);

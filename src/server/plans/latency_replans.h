@@ -1,8 +1,8 @@
 // Plans a job again with the switch latency that its ranks measured, and holds its first plan back until then.
 //
 // Input:   jobs whose ranks have reported; see "Switch latency" in docs/job_plans.md.
-// Output:  the event of the completed input, which starts characterization; first_plan_ready() when a plan that was
-//          held back may be sent.
+// Output:  the event of the completed input, which starts characterization; the
+//          ranks get a plan that was held back.
 // Errors:  an input that cannot be completed is not tried again with that latency; store failures are retried.
 // Cost:    O(inputs of the job); completing an input runs on the executor.
 // Threads: io thread.
@@ -30,9 +30,8 @@ class LatencyReplans {
   void go_on(live::LiveJob& live);
   /// True if ranks run at their highest clock and get no plan yet, since a plan for their switch latency will follow.
   [[nodiscard]] bool first_plan_waits(const live::LiveJob& live, double now_s) const;
-  /// Calls first_plan_ready() if a plan was held back and need not be any longer.
+  /// Sends the plan if it was held back and need not be any longer.
   void release_first_plan(live::LiveJob& live);
-  std::function<void(live::LiveJob&)> first_plan_ready;
 
  private:
   /// The switch latency with which an input must be planned again, unless that has failed.

@@ -121,7 +121,7 @@ void RankPlans::read_max_clock_shape(live::LiveJob& live, int pipeline) {
         }
         now->schedules.max_clock.reading = Reading::failed;
         if (shape && *shape) now->schedules.max_clock.shape = **shape;
-        if (changed) changed(*now);
+        jobs_.shown(*now);
       });
 }
 

@@ -8,7 +8,6 @@
 // Threads: io thread.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,8 +29,6 @@ class RankPlans {
   std::optional<jobs::ClockSpan> clocks_wanted(live::LiveJob& live, const jobs::Rank& rank);
   /// The computations where there is no frontier. Nothing: being read; null: not known.
   std::optional<const jobs::PipelineShape*> max_clock_shape(live::LiveJob& live, int pipeline);
-  /// Called when data that a schedule needs have been read.
-  std::function<void(live::LiveJob&)> changed;
 
  private:
   /// The schedule in force for a rank. Null: not known yet.

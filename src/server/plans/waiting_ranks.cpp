@@ -64,7 +64,7 @@ jobs::WaitId WaitingRanks::begin(live::LiveJob& live, const jobs::WaitForPlan& r
                                std::max<std::int64_t>(0, *request.iteration - 1), now_s);
     if (live.reports.has_put_off(live.job)) jobs_.plan_anew(live, now_s);
   }
-  if (has_version) has_version(live, request.rank, request.have_version);
+  held_.note(live, request.rank, request.have_version);
   if (access_.revive_if_expired(live)) return done(live::job_is_revived(request.job)), 0;
   if (!may_answer(live)) return done(not_sure()), 0;
   if (auto answer = plans_.plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;
@@ -83,6 +83,7 @@ jobs::WaitId WaitingRanks::begin(live::LiveJob& live, const jobs::WaitForPlan& r
 
 void WaitingRanks::park(live::LiveJob& live, jobs::WaitId id, live::Waiter waiter) {
   if (waiter.deadline_s) deadlines_.emplace(*waiter.deadline_s, id);
+  set_alarm();
   job_of_.emplace(id, &live);
   live.calls.waiters.emplace(id, std::move(waiter));
 }
@@ -180,6 +181,7 @@ std::optional<live::Waiter> WaitingRanks::take(jobs::WaitId id) {
 void WaitingRanks::forget(jobs::WaitId id, const live::Waiter& waiter) {
   job_of_.erase(id);
   if (waiter.deadline_s) deadlines_.erase({*waiter.deadline_s, id});
+  set_alarm();
 }
 
 void WaitingRanks::end(jobs::WaitId id) {
@@ -222,15 +224,15 @@ void WaitingRanks::end_at_highest_clock(live::LiveJob& live, jobs::WaitId id, li
   waiter.done(jobs::PlanAnswer{policies::make_maximum_clock_schedule(job, rank, *shape), waiter.rank, rank.dp_rank});
 }
 
-void WaitingRanks::tick(double now_s) {
+void WaitingRanks::end_late(double now_s) {
   while (!deadlines_.empty() && deadlines_.begin()->first <= now_s) {
     const jobs::WaitId id = deadlines_.begin()->second;
     end(id);
   }
 }
 
-std::optional<double> WaitingRanks::next_wake() const {
-  return deadlines_.empty() ? std::nullopt : std::optional(deadlines_.begin()->first);
+void WaitingRanks::set_alarm() {
+  alarm_.set(deadlines_.empty() ? std::nullopt : std::optional(deadlines_.begin()->first));
 }
 
 }  // namespace perseus::plans

@@ -10,7 +10,6 @@
 // Threads: io thread.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -20,6 +19,7 @@
 
 #include "base/clock.h"
 #include "server/live/job_access.h"
+#include "server/plans/held_plans.h"
 #include "server/plans/planning_options.h"
 #include "server/plans/rank_plans.h"
 
@@ -27,9 +27,15 @@ namespace perseus::plans {
 
 class WaitingRanks {
  public:
-  WaitingRanks(const PlanningOptions& options, live::JobCache& jobs, const Clock& clock, live::JobAccess& access,
-               RankPlans& plans)
-      : options_(options), jobs_(jobs), clock_(clock), access_(access), plans_(plans) {}
+  WaitingRanks(const PlanningOptions& options, live::JobCache& jobs, const Clock& clock, work::Due& due,
+               live::JobAccess& access, RankPlans& plans, HeldPlans& held)
+      : options_(options),
+        jobs_(jobs),
+        clock_(clock),
+        alarm_(due, work::Due::Turn::waits, [this](double now_s) { end_late(now_s); }),
+        access_(access),
+        plans_(plans),
+        held_(held) {}
 
   /// See Service::wait_for_plan().
   jobs::WaitId wait(jobs::WaitForPlan request, work::Done<jobs::PlanAnswer> done);
@@ -50,12 +56,6 @@ class WaitingRanks {
   /// Answers every wait, and every later one, with `unavailable`.
   void stop();
 
-  /// Ends the waits that have reached their time limit.
-  void tick(double now_s);
-  [[nodiscard]] std::optional<double> next_wake() const;
-  /// Called with each version that a rank says it has. May be empty.
-  std::function<void(live::LiveJob&, int rank, std::int64_t version)> has_version;
-
  private:
   [[nodiscard]] bool may_answer(const live::LiveJob& live) const;
   jobs::WaitId begin(live::LiveJob& live, const jobs::WaitForPlan& request, jobs::WaitId id,
@@ -64,13 +64,18 @@ class WaitingRanks {
   std::optional<live::Waiter> take(jobs::WaitId id);
   void forget(jobs::WaitId id, const live::Waiter& waiter);
   void end(jobs::WaitId id);
+  /// Ends the waits that have reached their time limit.
+  void end_late(double now_s);
+  void set_alarm();
   void end_at_highest_clock(live::LiveJob& live, jobs::WaitId id, live::Waiter waiter);
 
   const PlanningOptions& options_;
   live::JobCache& jobs_;
   const Clock& clock_;
+  work::Alarm alarm_;
   live::JobAccess& access_;
   RankPlans& plans_;
+  HeldPlans& held_;
   std::unordered_map<jobs::WaitId, live::LiveJob*> job_of_;  ///< a job that waits is not forgotten, see job_removed()
   std::unordered_map<jobs::WaitId, work::Done<jobs::PlanAnswer>> to_begin_;  ///< their job is being read
   std::set<std::pair<double, jobs::WaitId>> deadlines_;

@@ -16,10 +16,11 @@ void SiteForecasts::forecast(double hours, work::Done<SiteForecast> done) {
                      of_ == jobs::format_site_document(*site_.documents().current());
   if (fresh) return done(last_);
   asked_.push_back({hours, clock_.now_s() + kPatience_s, std::move(done)});
+  if (!alarm_.at()) alarm_.set(asked_.front().until_s);
   if (!dividing_) begin(hours);
 }
 
-void SiteForecasts::tick(double now_s) {
+void SiteForecasts::give_up(double now_s) {
   std::vector<Asked> late;
   while (!asked_.empty() && asked_.front().until_s <= now_s) {
     late.push_back(std::move(asked_.front()));
@@ -27,11 +28,8 @@ void SiteForecasts::tick(double now_s) {
   }
   const Error error{ErrorCode::unavailable,
                     fmt::format("no forecast within {:g} s, since planners are busy: repeat the request", kPatience_s)};
+  if (!asked_.empty()) alarm_.set(asked_.front().until_s);
   for (Asked& asked : late) asked.done(error);
-}
-
-std::optional<double> SiteForecasts::next_wake() const {
-  return asked_.empty() ? std::nullopt : std::optional(asked_.front().until_s);
 }
 
 void SiteForecasts::begin(double hours) {

@@ -25,12 +25,14 @@ class SiteForecasts {
  public:
   static constexpr double kAge_s = 10, kLongest_s = 10, kPatience_s = 30;
 
-  SiteForecasts(SitePower& site, live::JobCache& jobs, const Clock& clock, work::Executor& executor)
-      : site_(site), jobs_(jobs), clock_(clock), executor_(executor) {}
+  SiteForecasts(SitePower& site, live::JobCache& jobs, const Clock& clock, work::Due& due, work::Executor& executor)
+      : site_(site),
+        jobs_(jobs),
+        clock_(clock),
+        alarm_(due, work::Due::Turn::forecasts, [this](double now_s) { give_up(now_s); }),
+        executor_(executor) {}
 
   void forecast(double hours, work::Done<SiteForecast> done);
-  void tick(double now_s);
-  [[nodiscard]] std::optional<double> next_wake() const;
 
  private:
   struct Asked {
@@ -38,12 +40,14 @@ class SiteForecasts {
     work::Done<SiteForecast> done;
   };
 
+  void give_up(double now_s);
   void begin(double hours);
   void made(double hours, SiteForecast forecast);
 
   SitePower& site_;
   live::JobCache& jobs_;
   const Clock& clock_;
+  work::Alarm alarm_;
   work::Executor& executor_;
   std::vector<Asked> asked_;  ///< by until_s
   bool dividing_ = false;

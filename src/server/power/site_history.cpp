@@ -41,7 +41,7 @@ store::SiteFigures site_figures(const SiteDomainView& domain) {
   return figures;
 }
 
-void SiteHistory::tick(double now_s) {
+void SiteHistory::go_on(double now_s) {
   if (now_s >= next_reading_s_ && !stopping_) {
     if (const auto view = reading()) take(*view, now_s);
     next_reading_s_ = (std::floor(now_s / kReading_s) + 1) * kReading_s;

@@ -44,7 +44,7 @@ class SiteHistory {
   void keep(work::Done<Ok> done);
   /// Takes a reading when one is due, and writes the minutes that are over. The allocation wakes the service often
   /// enough for that.
-  void tick(double now_s);
+  void go_on(double now_s);
 
  private:
   using Domains = std::map<std::string, store::SiteFigures>;

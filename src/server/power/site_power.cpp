@@ -16,9 +16,10 @@ bool has_grant(const jobs::Job& job) { return job.grant && job.grant->granted_w;
 }  // namespace
 
 SitePower::SitePower(const plans::PlanningOptions& options, work::StoreAccess& store, live::JobCache& jobs,
-                     const Clock& clock, work::Executor& executor)
+                     const Clock& clock, work::Due& due, work::Executor& executor)
     : jobs_(jobs),
       clock_(clock),
+      alarm_(due, work::Due::Turn::site, [this](double now_s) { go_on(now_s); }),
       executor_(executor),
       documents_(store),
       meters_(store, clock),
@@ -27,6 +28,7 @@ SitePower::SitePower(const plans::PlanningOptions& options, work::StoreAccess& s
       opened_s_(clock.now_s()) {
   documents_.applied = [this] { document_applied(); };
   documents_.removed = [this] { release_all(); };
+  alarm_.set(opened_s_);
 }
 
 void SitePower::document_applied() {
@@ -36,7 +38,7 @@ void SitePower::document_applied() {
   next_ahead_s_ = 0;
   ++runs_;
   dividing_ = false;
-  next_s_ = clock_.now_s();
+  changed();
 }
 
 // ---- Time
@@ -48,17 +50,12 @@ void SitePower::noticed(const live::LiveJob& live) {
 }
 
 void SitePower::changed() {
-  if (current() == nullptr || next_s_ <= clock_.now_s()) return;
-  next_s_ = clock_.now_s();
+  if (current() != nullptr) alarm_.set(clock_.now_s());
 }
 
-std::optional<double> SitePower::next_wake() const {
-  return current() != nullptr ? std::optional(next_s_) : std::nullopt;
-}
-
-void SitePower::tick(double now_s) {
-  if (current() == nullptr || now_s < next_s_) return;
-  next_s_ = now_s + kTick_s;
+void SitePower::go_on(double now_s) {
+  if (current() == nullptr) return;
+  alarm_.set(now_s + kTick_s);
   powered_jobs_.forget_removed();
   if (now_s >= next_correction_s_) correct_by_meters(now_s);
   allocate(now_s);

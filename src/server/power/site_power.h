@@ -39,7 +39,7 @@ class SitePower {
   static constexpr double kPlanned_s = 2 * kTick_s;
 
   SitePower(const plans::PlanningOptions& options, work::StoreAccess& store, live::JobCache& jobs, const Clock& clock,
-            work::Executor& executor);
+            work::Due& due, work::Executor& executor);
 
   /// Its limits apply as soon as they are stored.
   SiteDocuments& documents() { return documents_; }
@@ -56,13 +56,12 @@ class SitePower {
   std::optional<FoundJobs> jobs_with(const std::vector<jobs::Reservation>& reservations);
   /// Events of a job may change the allocation.
   void noticed(const live::LiveJob& live);
-  void tick(double now_s);
-  [[nodiscard]] std::optional<double> next_wake() const;
 
  private:
   [[nodiscard]] const jobs::SiteDocument* current() const { return documents_.current(); }
   /// There must be a document.
   SitePowerView view_now();
+  void go_on(double now_s);
   void changed();
   void document_applied();
   void allocate(double now_s);
@@ -82,13 +81,13 @@ class SitePower {
 
   live::JobCache& jobs_;
   const Clock& clock_;
+  work::Alarm alarm_;
   work::Executor& executor_;
   SiteDocuments documents_;
   SiteMeters meters_;
   Reservations reservations_;
   PoweredJobs powered_jobs_;
   double opened_s_;
-  double next_s_ = 0;
   bool dividing_ = false;
   std::uint64_t runs_ = 0;  ///< divisions begun; an older one's result is not used
   SiteShares last_;         ///< for the view

@@ -71,8 +71,7 @@ void IterationHistory::add(const std::string& job, std::int64_t start_s, const s
   if (!is_new) return;
   ++size_;
   forget_oldest();
-  if (due_s_) return;
-  due_s_ = static_cast<double>(start_s + store::kMinute_s);
+  if (!writing_ && !alarm_.at()) alarm_.set(static_cast<double>(start_s + store::kMinute_s));
 }
 
 void IterationHistory::forget_oldest() {
@@ -96,22 +95,16 @@ std::vector<store::HistoryRow> IterationHistory::rows_before(std::int64_t start_
   return rows;
 }
 
-void IterationHistory::tick(double now_s) {
-  if (writing_ || !due_s_ || now_s < *due_s_) return;
-  write();
-}
-
-std::optional<double> IterationHistory::next_wake() const { return writing_ ? std::nullopt : due_s_; }
-
 void IterationHistory::write() {
   const std::int64_t before_s = keepers_.empty() ? minute_of(clock_.now_s()) : std::numeric_limits<std::int64_t>::max();
   std::vector<store::HistoryRow> rows = rows_before(before_s);
   if (rows.empty()) {
     for (work::Done<Ok>& keeper : std::exchange(keepers_, {})) keeper(Ok{});
-    due_s_ = minutes_of_.empty() ? std::nullopt : std::optional<double>(before_s + store::kMinute_s);
+    alarm_.set(minutes_of_.empty() ? std::nullopt : std::optional<double>(before_s + store::kMinute_s));
     return;
   }
   writing_ = true;
+  alarm_.set(std::nullopt);
   store_.write_history(rows, [this, rows](const Result<Ok>& done) { written(rows, done); });
 }
 
@@ -119,7 +112,7 @@ void IterationHistory::written(const std::vector<store::HistoryRow>& rows, const
   writing_ = false;
   if (!done && done.error().code == ErrorCode::unavailable) {
     for (work::Done<Ok>& keeper : std::exchange(keepers_, {})) keeper(done.error());
-    due_s_ = clock_.now_s() + kRetryWrite_s;
+    alarm_.set(clock_.now_s() + kRetryWrite_s);
   } else {
     // A row that the database rejects would be rejected again.
     for (const store::HistoryRow& row : rows) forget(row);

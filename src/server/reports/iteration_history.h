@@ -33,17 +33,19 @@ namespace perseus::reports {
 class IterationHistory {
  public:
   /// `source`: unique per server and start.
-  IterationHistory(work::StoreAccess& store, const Clock& clock, live::JobAccess& access, std::string source)
-      : store_(store), clock_(clock), access_(access), source_(std::move(source)) {}
+  IterationHistory(work::StoreAccess& store, const Clock& clock, work::Due& due, live::JobAccess& access,
+                   std::string source)
+      : store_(store),
+        clock_(clock),
+        alarm_(due, work::Due::Turn::history, [this](double /*now_s*/) { write(); }),
+        access_(access),
+        source_(std::move(source)) {}
 
   void add(const live::LiveJob& live, const std::vector<savings::WholeIteration>& measured);
   void history(const savings::HistoryQuery& query, work::Done<savings::HistoryView> done);
 
   /// Writes everything, before the server stops.
   void keep(work::Done<Ok> done);
-  /// Writes the minutes that are over.
-  void tick(double now_s);
-  [[nodiscard]] std::optional<double> next_wake() const;
 
   /// Minutes in memory: of 5,000 jobs, those of 40 minutes.
   static constexpr std::size_t kMostKept = 200'000;
@@ -60,6 +62,7 @@ class IterationHistory {
   void history_of_all(const savings::HistoryQuery& query, const work::Done<savings::HistoryView>& done);
   /// Minutes that begin before that time, at most kRowsAtOnce.
   [[nodiscard]] std::vector<store::HistoryRow> rows_before(std::int64_t start_s) const;
+  /// Writes the minutes that are over.
   void write();
   void written(const std::vector<store::HistoryRow>& rows, const Result<Ok>& done);
   void forget(const store::HistoryRow& row);
@@ -70,11 +73,11 @@ class IterationHistory {
 
   work::StoreAccess& store_;
   const Clock& clock_;
+  work::Alarm alarm_;
   live::JobAccess& access_;
   std::string source_;
   std::unordered_map<std::string, Minutes> minutes_of_;  ///< by job: not written yet
   std::size_t size_ = 0;
-  std::optional<double> due_s_;  ///< time of the next write; nothing: there is nothing to write
   bool writing_ = false;
   struct Kept {
     savings::HistoryQuery query;

@@ -29,13 +29,13 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       clock(the_clock),
       opened_s(clock.now_s()),
       gate(executor),
-      store(the_store, clock, gate, options.store_answers_s),
-      characterizations(options, store, clock, gate),
+      store(the_store, clock, due, gate, options.store_answers_s),
+      characterizations(options, store, clock, due, gate),
       follow_ups(options, opened_s),
-      jobs(store, clock, hooks()),
+      jobs(store, clock, due, *this),
       list(jobs, clock),
       access(jobs, clock),
-      subscriptions(jobs, store, clock),
+      subscriptions(jobs, store, clock, due),
       recent(jobs, store, clock),
       limit_changes(store, clock, [this](jobs::JobEvent event) { recent.add(std::move(event)); }),
       profiles(options, store, gate, characterizations),
@@ -43,43 +43,46 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       latencies(options, jobs, store, clock, gate),
       shapes(options, jobs, store, clock, gate),
       rank_plans(jobs, store, clock, latencies),
-      waiting(options, jobs, clock, access, rank_plans),
+      held_plans(jobs, clock, due),
+      waiting(options, jobs, clock, due, access, rank_plans, held_plans),
       frontiers(jobs, clock, characterizations),
       windows(options, jobs, store, clock, gate, characterizations, profiles),
       stragglers(jobs, access, gate),
-      history(store, clock, access, jobs::random_hex_id().substr(0, 16)),
+      history(store, clock, due, access, jobs::random_hex_id().substr(0, 16)),
       reports(jobs, clock, access, windows, stragglers, history),
       registrations(options, opened_s, jobs, store, clock, gate, access, waiting),
       operations(jobs, clock, access, profiles),
       reads(clock, access, frontiers, characterizations, rank_plans),
       reactions(jobs, clock, {subscriptions, waiting, frontiers, windows, latencies, shapes, list}),
-      held_plans(jobs, clock),
-      site(options, store, jobs, clock, gate),
+      site(options, store, jobs, clock, due, gate),
       site_history(store, clock, jobs::random_hex_id().substr(0, 16)),
-      forecasts(site, jobs, clock, gate),
+      forecasts(site, jobs, clock, due, gate),
       admissions(options, site, jobs, store, clock, gate),
-      watch(jobs, clock, options.alert_after_s),
-      sent_alerts(store, clock) {}
+      watch(jobs, clock, due, options.alert_after_s),
+      sent_alerts(store, clock, due) {}
 
-live::JobHooks Service::Parts::hooks() {
-  live::JobHooks hooks;
-  hooks.next_follow_up = [this](live::LiveJob& live, double now_s) { return follow_ups.next(live, now_s); };
-  hooks.next_wake = [this](const live::LiveJob& live, double now_s) { return follow_ups.next_wake(live, now_s); };
-  hooks.committed = [this](live::LiveJob& live, const auto& events) {
-    recent.take(live.job.id, events);
-    reactions.committed(live, events);
-    site.noticed(live);
-  };
-  hooks.written = [this](const auto& events) { energy.take(events); };
-  hooks.shown = [this](live::LiveJob& live) { waiting.answer(live); };
-  hooks.removed = [this](live::LiveJob& live) { reactions.removed(live); };
-  hooks.summary = [this](const live::LiveJob& live) { return jobs::format_summary(list.summary_of(live)); };
-  hooks.writing = [this](const live::LiveJob& live, std::int64_t bytes) {
-    const auto owner = live.job.spec.facts.find(std::string(live::kOwnerFact));
-    if (owner != live.job.spec.facts.end()) stored_bytes->add(owner->second, bytes);
-  };
-  return hooks;
+std::optional<jobs::EventBody> Service::Parts::next_follow_up(live::LiveJob& live, double now_s) {
+  return follow_ups.next(live, now_s);
 }
+std::optional<double> Service::Parts::due_s(const live::LiveJob& live, double now_s) const {
+  return follow_ups.due_s(live, now_s);
+}
+void Service::Parts::wake(const std::string& id) { reactions.wake(id); }
+std::string Service::Parts::summary(const live::LiveJob& live) const {
+  return jobs::format_summary(list.summary_of(live));
+}
+void Service::Parts::writing(const live::LiveJob& live, std::int64_t bytes) {
+  const auto owner = live.job.spec.facts.find(std::string(live::kOwnerFact));
+  if (owner != live.job.spec.facts.end()) stored_bytes->add(owner->second, bytes);
+}
+void Service::Parts::written(const std::vector<live::SequencedEvent>& events) { energy.take(events); }
+void Service::Parts::committed(live::LiveJob& live, const std::vector<live::SequencedEvent>& events) {
+  recent.take(live.job.id, events);
+  reactions.committed(live, events);
+  site.noticed(live);
+}
+void Service::Parts::shown(live::LiveJob& live) { waiting.answer(live); }
+void Service::Parts::removed(live::LiveJob& live) { reactions.removed(live); }
 
 Status Service::Parts::read(store::Store& from) {
   if (Status opened = jobs.open(from); !opened) return opened;
@@ -88,9 +91,9 @@ Status Service::Parts::read(store::Store& from) {
   if (Status read = site.meters().open(from); !read) return read;
   if (Status read = site.reservations().open(from); !read) return read;
   upkeep.emplace(
-      keep_of(options), store, clock,
+      keep_of(options), store, clock, due,
       [this](const std::string& id, std::function<void(const Status&)> done) { jobs.remove(id, std::move(done)); });
-  stored_bytes.emplace(store, work::StoredBytes::count(from), clock.now_s());
+  stored_bytes.emplace(store, due, work::StoredBytes::count(from), clock.now_s());
   return Ok{};
 }
 
@@ -109,11 +112,6 @@ void Service::Parts::connect() {
   };
   use(options.alert_receiver);
   watch.site = site_history.reading = [this] { return site.allocated_now(); };
-  waiting.has_version = [this](live::LiveJob& live, int rank, std::int64_t version) {
-    held_plans.note(live, rank, version);
-  };
-  latencies.first_plan_ready = rank_plans.changed =
-      frontiers.arrived = [this](live::LiveJob& live) { waiting.answer(live); };
   jobs.index().on_erased = [this](const store::JobIndexRow& gone) {
     recent.job_removed(gone);
     subscriptions.job_removed(gone);
@@ -331,37 +329,16 @@ void Service::site_forecast(double hours, work::Done<power::SiteForecast> done) 
 
 void Service::tick() {
   const double now_s = parts_->clock.now_s();
-  parts_->waiting.tick(now_s);
-  parts_->store.tick(now_s);
-  parts_->characterizations.tick(now_s);
-  parts_->subscriptions.tick(now_s);
-  for (const std::string& id : parts_->jobs.take_due(now_s)) parts_->reactions.wake(id);
+  parts_->due.perform(now_s);
   parts_->jobs.forget_finished(static_cast<std::size_t>(parts_->options.finished_jobs_in_memory));
-  parts_->history.tick(now_s);
-  parts_->upkeep->tick(now_s);
-  parts_->stored_bytes->tick(now_s);
-  parts_->watch.tick(now_s);
-  parts_->sent_alerts.tick(now_s);
-  parts_->held_plans.tick(now_s);
-  parts_->site.tick(now_s);
-  parts_->site_history.tick(now_s);
-  parts_->forecasts.tick(now_s);
+  parts_->site_history.go_on(now_s);
   for (const jobs::Alert& alert : parts_->webhook->take_delivered_ends()) parts_->sent_alerts.delivered(alert);
   for (const std::string& line : parts_->webhook->take_lines()) {
     if (parts_->options.log) parts_->options.log("webhook of alerts: " + line);
   }
 }
 
-std::optional<double> Service::next_wake() const {
-  std::optional<double> next;
-  for (const auto& due : {parts_->jobs.next_wake(), parts_->store.next_wake(), parts_->characterizations.next_wake(),
-                          parts_->subscriptions.next_wake(), parts_->waiting.next_wake(), parts_->upkeep->next_wake(),
-                          parts_->history.next_wake(), parts_->watch.next_wake(), parts_->sent_alerts.next_wake(),
-                          parts_->held_plans.next_wake(), parts_->site.next_wake(), parts_->forecasts.next_wake()}) {
-    if (due && (!next || *due < *next)) next = due;
-  }
-  return next;
-}
+std::optional<double> Service::next_wake() const { return parts_->due.next(); }
 
 void Service::set_limits(const ServiceOptions& options) {
   ServiceOptions& now = parts_->options;

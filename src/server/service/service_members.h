@@ -32,17 +32,27 @@ namespace perseus::service {
 
 /// The parts in the order of their dependencies. They live as long as the gate, through which every result of the
 /// executor and the store comes to them.
-struct Service::Parts {
+struct Service::Parts final : live::JobHooks {
   Parts(ServiceOptions given, store::Store& the_store, const Clock& the_clock, work::Executor& executor);
-  live::JobHooks hooks();
   /// Reads the store, on this thread: for the start.
   Status read(store::Store& from);
   void connect();
   void use(const alerts::AlertReceiver& receiver);
 
+  std::optional<jobs::EventBody> next_follow_up(live::LiveJob& live, double now_s) override;
+  [[nodiscard]] std::optional<double> due_s(const live::LiveJob& live, double now_s) const override;
+  void wake(const std::string& id) override;
+  [[nodiscard]] std::string summary(const live::LiveJob& live) const override;
+  void writing(const live::LiveJob& live, std::int64_t bytes) override;
+  void written(const std::vector<live::SequencedEvent>& events) override;
+  void committed(live::LiveJob& live, const std::vector<live::SequencedEvent>& events) override;
+  void shown(live::LiveJob& live) override;
+  void removed(live::LiveJob& live) override;
+
   ServiceOptions options;
   const Clock& clock;
   double opened_s;
+  work::Due due;
   work::Gate gate;
   work::StoreAccess store;
   plans::Characterizations characterizations;
@@ -60,6 +70,7 @@ struct Service::Parts {
   plans::LatencyReplans latencies;
   plans::ShapeInputs shapes;
   plans::RankPlans rank_plans;
+  plans::HeldPlans held_plans;
   plans::WaitingRanks waiting;
   plans::JobFrontiers frontiers;
   plans::ProfilingWindows windows;
@@ -70,7 +81,6 @@ struct Service::Parts {
   JobOperations operations;
   views::JobReads reads;
   JobReactions reactions;
-  plans::HeldPlans held_plans;
   power::SitePower site;
   power::SiteHistory site_history;
   power::SiteForecasts forecasts;

@@ -112,17 +112,19 @@ void Subscriptions::send(const jobs::JobEvent& event) {
 
 void Subscriptions::retry_past(jobs::SubscriptionId id, std::int64_t after) {
   late_past_.emplace(clock_.now_s() + live::kRetryAfter_s, std::pair(id, after));
+  set_alarm();
 }
 
-void Subscriptions::tick(double now_s) {
+void Subscriptions::read_again(double now_s) {
   while (!late_past_.empty() && late_past_.begin()->first <= now_s) {
     const auto [id, after] = late_past_.extract(late_past_.begin()).mapped();
     send_past(id, after);
   }
+  set_alarm();
 }
 
-std::optional<double> Subscriptions::next_wake() const {
-  return late_past_.empty() ? std::nullopt : std::optional(late_past_.begin()->first);
+void Subscriptions::set_alarm() {
+  alarm_.set(late_past_.empty() ? std::nullopt : std::optional(late_past_.begin()->first));
 }
 
 }  // namespace perseus::views

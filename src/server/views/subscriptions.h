@@ -27,8 +27,11 @@ class Subscriptions {
  public:
   using Take = std::function<void(const jobs::JobEvent&)>;
 
-  Subscriptions(live::JobCache& jobs, work::StoreAccess& store, const Clock& clock)
-      : jobs_(jobs), store_(store), clock_(clock) {}
+  Subscriptions(live::JobCache& jobs, work::StoreAccess& store, const Clock& clock, work::Due& due)
+      : jobs_(jobs),
+        store_(store),
+        clock_(clock),
+        alarm_(due, work::Due::Turn::streams, [this](double now_s) { read_again(now_s); }) {}
 
   /// See Service::subscribe().
   void subscribe(const std::string& job, std::int64_t after, Take take, work::Done<jobs::SubscriptionId> done);
@@ -40,10 +43,6 @@ class Subscriptions {
   void publish(const std::string& job, const live::SequencedEvent& event);
   /// Sends the last event of the job's streams.
   void job_removed(const store::JobIndexRow& gone);
-
-  /// Reads past events again that the store did not return.
-  void tick(double now_s);
-  [[nodiscard]] std::optional<double> next_wake() const;
 
  private:
   struct Subscription {
@@ -61,11 +60,15 @@ class Subscriptions {
   void send_past(jobs::SubscriptionId id, std::int64_t after);
   void send_part(jobs::SubscriptionId id, std::int64_t after, const Part& part);
   void retry_past(jobs::SubscriptionId id, std::int64_t after);
+  /// Reads past events again that the store did not return.
+  void read_again(double now_s);
+  void set_alarm();
   void send(const jobs::JobEvent& event);
 
   live::JobCache& jobs_;
   work::StoreAccess& store_;
   const Clock& clock_;
+  work::Alarm alarm_;
   std::map<jobs::SubscriptionId, Subscription> subscriptions_;
   jobs::SubscriptionId next_ = 1;
   std::multimap<double, std::pair<jobs::SubscriptionId, std::int64_t>> late_past_;  ///< to be read again, by time

@@ -11,6 +11,7 @@ Error StoreAccess::not_answered() {
 
 std::uint64_t StoreAccess::begin(Kind kind, std::function<void()> late) {
   open_[kind].emplace(next_, Call{clock_.now_s(), std::move(late)});
+  set_alarm();
   return next_++;
 }
 
@@ -19,6 +20,7 @@ void StoreAccess::end(Kind kind, std::uint64_t id, const std::optional<Error>& e
   late_[kind].erase(id);
   unhurried_.erase(id);
   if (kind == reads) read_answered_s_ = clock_.now_s();
+  set_alarm();
   if (!error || error->code != ErrorCode::unavailable) {
     failed_[kind].reset();
   } else if (failed_[kind]) {
@@ -32,6 +34,7 @@ void StoreAccess::append(store::Append append, Done<store::Appended> done, std::
                          std::function<void()> late) {
   const std::uint64_t id = begin(writes, std::move(late));
   unhurried_.emplace(id, Call{clock_.now_s(), std::move(slow)});
+  set_alarm();
   store_.append(std::move(append),
                 gate_.pass<store::Appended>([this, id, done = std::move(done)](Result<store::Appended> result) {
                   end(writes, id, result ? std::nullopt : std::optional(result.error()));
@@ -69,7 +72,8 @@ void StoreAccess::put_token(store::TokenRow token, Done<Ok> done) {
 void StoreAccess::revoke_token(std::string hash, Done<Ok> done) {
   write(std::move(done), [&](Done<Ok> then) { store_.revoke_token(std::move(hash), std::move(then)); });
 }
-void StoreAccess::tick(double now_s) {
+
+void StoreAccess::give_up(double now_s) {
   std::vector<std::function<void()>> over;
   const auto take = [&](Kind kind, Calls& calls, double after_s, Calls* given_up) {
     while (!calls.empty() && waits_since(kind, calls.begin()->second) + after_s <= now_s) {
@@ -80,10 +84,11 @@ void StoreAccess::tick(double now_s) {
   };
   take(writes, unhurried_, kSlow_s, nullptr);
   for (const Kind kind : {reads, writes}) take(kind, open_[kind], limit_s_, &late_[kind]);
+  set_alarm();
   for (const auto& call : over) call();
 }
 
-std::optional<double> StoreAccess::next_wake() const {
+void StoreAccess::set_alarm() {
   std::optional<double> next;
   const auto earlier = [&](Kind kind, const Calls& calls, double after_s) {
     if (calls.empty()) return;
@@ -92,7 +97,7 @@ std::optional<double> StoreAccess::next_wake() const {
   };
   earlier(writes, unhurried_, kSlow_s);
   for (const Kind kind : {reads, writes}) earlier(kind, open_[kind], limit_s_);
-  return next;
+  alarm_.set(next);
 }
 
 void StoreAccess::probe() {

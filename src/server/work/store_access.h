@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "server/store/store.h"
 #include "server/work/done.h"
+#include "server/work/due.h"
 #include "server/work/gate.h"
 
 namespace perseus::work {
@@ -38,8 +39,13 @@ struct StoreHealth {
 
 class StoreAccess {
  public:
-  StoreAccess(store::Store& store, const Clock& clock, Gate& gate, double limit_s)
-      : store_(store), clock_(clock), gate_(gate), limit_s_(limit_s), opened_s_(clock.now_s()) {}
+  StoreAccess(store::Store& store, const Clock& clock, Due& due, Gate& gate, double limit_s)
+      : store_(store),
+        clock_(clock),
+        alarm_(due, Due::Turn::store, [this](double now_s) { give_up(now_s); }),
+        gate_(gate),
+        limit_s_(limit_s),
+        opened_s_(clock.now_s()) {}
 
   /// `work` runs on the executor. It must not refer to objects of the io thread.
   template <class T, class Work>
@@ -71,11 +77,11 @@ class StoreAccess {
   [[nodiscard]] bool writes_late() const { return !late_[writes].empty(); }
   [[nodiscard]] static Error not_answered();
 
-  /// Answers the calls whose time is over.
-  void tick(double now_s);
-  [[nodiscard]] std::optional<double> next_wake() const;
   /// For an orderly stop: applies from now on, also to calls in progress.
-  void set_limit(double limit_s) { limit_s_ = limit_s; }
+  void set_limit(double limit_s) {
+    limit_s_ = limit_s;
+    set_alarm();
+  }
 
   [[nodiscard]] bool is_busy() const;
 
@@ -100,6 +106,9 @@ class StoreAccess {
   [[nodiscard]] double waits_since(Kind kind, const Call& oldest) const {
     return kind == reads ? std::max(oldest.began_s, read_answered_s_) : oldest.began_s;
   }
+  /// Answers the calls whose time is over.
+  void give_up(double now_s);
+  void set_alarm();
   /// Calls `late` once when the limit has passed.
   std::uint64_t begin(Kind kind, std::function<void()> late);
   /// Call when the store has answered.
@@ -126,6 +135,7 @@ class StoreAccess {
 
   store::Store& store_;
   const Clock& clock_;
+  Alarm alarm_;
   Gate& gate_;
   double limit_s_;
   double opened_s_;

@@ -17,8 +17,9 @@ std::int64_t find(const StoredBytes::ByToken& bytes, const std::string& token) {
 
 }  // namespace
 
-StoredBytes::StoredBytes(StoreAccess& store, Result<ByToken> counted, double now_s)
-    : store_(store), next_s_(counted ? now_s + kEvery_s : now_s) {
+StoredBytes::StoredBytes(StoreAccess& store, Due& due, Result<ByToken> counted, double now_s)
+    : store_(store), alarm_(due, Due::Turn::sizes, [this](double at_s) { correct(at_s); }) {
+  alarm_.set(counted ? now_s + kEvery_s : now_s);
   if (counted) counted_ = *std::move(counted);
 }
 
@@ -54,10 +55,9 @@ Result<StoredBytes::ByToken> StoredBytes::count(store::Store& store) {
   return bytes;
 }
 
-void StoredBytes::tick(double now_s) {
-  if (counting_ || now_s < next_s_) return;
-  counting_ = true;
-  next_s_ = now_s + kEvery_s;
+void StoredBytes::correct(double now_s) {
+  alarm_.set(now_s + kEvery_s);
+  if (std::exchange(counting_, true)) return;
   for (const auto& [token, bytes] : std::exchange(since_, {})) before_[token] += bytes;
   store_.read<ByToken>([](store::Store& store) { return count(store); },
                        [this](Result<ByToken> counted) {

@@ -21,21 +21,21 @@ class StoredBytes {
  public:
   using ByToken = std::unordered_map<std::string, std::int64_t>;
 
-  /// `counted`: the present sizes, by count(). An error: counted again at the next tick.
-  StoredBytes(StoreAccess& store, Result<ByToken> counted, double now_s);
+  /// `counted`: the present sizes, by count(). An error: counted again at once.
+  StoredBytes(StoreAccess& store, Due& due, Result<ByToken> counted, double now_s);
   static Result<ByToken> count(store::Store& store);
   /// Adds bytes that the token's jobs write.
   void add(const std::string& token, std::int64_t bytes) { since_[token] += bytes; }
   [[nodiscard]] std::int64_t of(const std::string& token) const;
-  /// Call it at least every few minutes.
-  void tick(double now_s);
 
  private:
+  void correct(double now_s);
+
   StoreAccess& store_;
+  Alarm alarm_;
   ByToken counted_;  ///< at the last correction
   ByToken before_;   ///< written between that correction and the one in progress
   ByToken since_;
-  double next_s_;
   bool counting_ = false;
 };
 

@@ -38,8 +38,16 @@ UpkeepWork upkeep_of(std::vector<store::JobIndexRow> jobs, const Keep& keep, dou
   return work;
 }
 
-void Upkeep::tick(double now_s) {
-  if (!keep_.any() || looking_ || under_way_ > 0 || now_s < next_s_) return;
+Upkeep::Upkeep(Keep keep, StoreAccess& store, const Clock& clock, Due& due, RemoveJob remove)
+    : keep_(keep),
+      store_(store),
+      clock_(clock),
+      alarm_(due, Due::Turn::retention, [this](double /*now_s*/) { go_on(); }),
+      remove_(std::move(remove)) {
+  rest(0);
+}
+
+void Upkeep::go_on() {
   if (tasks_.empty()) return look();
   std::vector<Task> now;
   // The sweep comes last, since it returns the space that the other tasks free.
@@ -54,12 +62,7 @@ void Upkeep::tick(double now_s) {
 
 void Upkeep::set_keep(Keep keep) {
   keep_ = keep;
-  rest(0);
-}
-
-std::optional<double> Upkeep::next_wake() const {
-  if (!keep_.any() || looking_ || under_way_ > 0) return std::nullopt;
-  return next_s_;
+  if (!looking_ && under_way_ == 0) rest(0);
 }
 
 void Upkeep::look() {
@@ -112,6 +115,6 @@ void Upkeep::ended(Task task, const Result<bool>& more) {
   rest(tasks_.empty() ? kRest_s : kSoon_s);
 }
 
-void Upkeep::rest(double seconds) { next_s_ = clock_.now_s() + seconds; }
+void Upkeep::rest(double seconds) { alarm_.set(keep_.any() ? std::optional(clock_.now_s() + seconds) : std::nullopt); }
 
 }  // namespace perseus::work

@@ -44,18 +44,16 @@ UpkeepWork upkeep_of(std::vector<store::JobIndexRow> jobs, const Keep& keep, dou
 class Upkeep {
  public:
   using RemoveJob = std::function<void(const std::string& job, std::function<void(const Status&)> done)>;
-  Upkeep(Keep keep, StoreAccess& store, const Clock& clock, RemoveJob remove)
-      : keep_(keep), store_(store), clock_(clock), remove_(std::move(remove)) {}
+  Upkeep(Keep keep, StoreAccess& store, const Clock& clock, Due& due, RemoveJob remove);
 
-  void tick(double now_s);
   void set_keep(Keep keep);
-  [[nodiscard]] std::optional<double> next_wake() const;
 
  private:
   struct Task {
     enum class Kind : unsigned char { remove, pack, age, sweep } kind;
     std::string job;
   };
+  void go_on();
   void look();
   void found(const Result<std::vector<store::JobIndexRow>>& jobs);
   void begin(Task task);
@@ -66,11 +64,11 @@ class Upkeep {
   Keep keep_;
   StoreAccess& store_;
   const Clock& clock_;
+  Alarm alarm_;
   RemoveJob remove_;
   std::deque<Task> tasks_;
   std::size_t under_way_ = 0;
   bool looking_ = false;
-  double next_s_ = 0;
 };
 
 }  // namespace perseus::work

@@ -48,7 +48,8 @@ TEST_F(TokensTest, AreRefreshedWithoutLosingConcurrentChanges) {
   ByHand executor;
   const HandTurnedClock clock;
   work::Gate gate(executor);
-  work::StoreAccess access(store_, clock, gate, 10);
+  work::Due due;
+  work::StoreAccess access(store_, clock, due, gate, 10);
   tokens_.serve(access);
   const NewToken before = make("infrastructure");
   tokens_.refresh([](const Error&) { FAIL(); });
@@ -67,13 +68,14 @@ TEST_F(TokensTest, HoldWhileTheStoreDoesNotAnswer) {
   ByHand executor;
   HandTurnedClock clock;
   work::Gate gate(executor);
-  work::StoreAccess access(store_, clock, gate, 10);
+  work::Due due;
+  work::StoreAccess access(store_, clock, due, gate, 10);
   tokens_.serve(access);
   const NewToken boss = make("infrastructure");
   int failed = 0;
   tokens_.refresh([&](const Error& error) { failed += error.code == ErrorCode::unavailable ? 1 : 0; });
   clock.turn_to(10);
-  access.tick(10);
+  due.perform(10);
   EXPECT_EQ(failed, 1);
   EXPECT_TRUE(tokens_.identify(bearer(boss), 1000).ok());
 }

@@ -16,9 +16,9 @@ class AlertWatchTest : public ::testing::Test, protected testing::ServiceParts {
   int pass(double seconds) {
     int ticks = 0;
     const double until_s = now_s() + seconds;
-    while (watch.next_wake().value_or(1e12) <= until_s) {
-      base.clock().turn_to(*watch.next_wake());
-      watch.tick(now_s());
+    while (due.next().value_or(1e12) <= until_s) {
+      base.clock().turn_to(*due.next());
+      due.perform(now_s());
       ++ticks;
     }
     base.clock().turn_to(until_s);
@@ -33,7 +33,7 @@ class AlertWatchTest : public ::testing::Test, protected testing::ServiceParts {
   }
   std::size_t raised() { return watch.alerts().page({10, {}, {}}).alerts.size(); }
 
-  AlertWatch watch{base.jobs(), base.clock(), 60};
+  AlertWatch watch{base.jobs(), base.clock(), due, 60};
 };
 
 TEST_F(AlertWatchTest, RanksWithoutPermissionAreCountedAndAdviceIsNot) {
@@ -107,16 +107,16 @@ TEST_F(AlertWatchTest, ManyJobsAreLookedAtInParts) {
   for (std::size_t k = 1; k < jobs; ++k) base.create(fmt::format("job-{}", k));
   loses_permission(0);
   EXPECT_GE(pass(0.3), 3);
-  EXPECT_GT(*watch.next_wake(), now_s() + 10) << "the round is over";
+  EXPECT_GT(*due.next(), now_s() + 10) << "the round is over";
   pass(90);
   EXPECT_EQ(raised(), 1U);
 }
 
 TEST_F(AlertWatchTest, WithoutATimeThereAreNoAlertsAndNoWakes) {
   watch.set_after(0);
-  EXPECT_EQ(watch.next_wake(), std::nullopt);
+  EXPECT_EQ(due.next(), std::nullopt);
   loses_permission(0);
-  watch.tick(now_s() + 1000);
+  due.perform(now_s() + 1000);
   EXPECT_EQ(raised(), 0U);
 }
 

@@ -18,7 +18,7 @@ class SentAlertsTest : public ::testing::Test {
  protected:
   struct Server {
     explicit Server(std::shared_ptr<testing::TestDatabase> database, bool enabled = true)
-        : base(std::move(database)), alerts(std::make_shared<SentAlerts>(base.access_to_store(), base.clock())) {
+        : base(std::move(database)), alerts(std::make_shared<SentAlerts>(base.access_to_store(), base.clock(), due)) {
       alerts->send = [this](const Alert& alert) {
         sent.push_back((alert.resolved_s ? "resolved " : "firing ") + alert.job + " " + alert.text);
         if (alert.resolved_s) alerts->delivered(alert);  // at once
@@ -36,11 +36,12 @@ class SentAlertsTest : public ::testing::Test {
     void pass(double seconds) {
       for (double passed = 0; passed < seconds; passed += 10) {
         base.clock().advance(10);
-        alerts->tick(base.clock().now_s());
+        due.perform(base.clock().now_s());
         base.settle();
       }
     }
     testing::JobsInMemory base;
+    work::Due due;
     std::shared_ptr<SentAlerts> alerts;
     std::vector<std::string> sent;
   };

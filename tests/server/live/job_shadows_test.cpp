@@ -14,23 +14,21 @@ class JobShadowsTest : public ::testing::Test {
     parts_.base.create("job");
     parts_.plan();
     parts_.deploy(0);
-    hooks_.next_follow_up = [this](LiveJob& live, double /*now_s*/) -> std::optional<jobs::EventBody> {
+    hooks_.follow_up = [this](LiveJob& live, double /*now_s*/) -> std::optional<jobs::EventBody> {
       if (!due_ || live.job.plan->of(0).point == 1) return std::nullopt;
       return parts_.deployed(1);
     };
-    hooks_.next_wake = [](const LiveJob& /*live*/, double /*now_s*/) { return std::optional<double>(); };
-    hooks_.shown = [this](LiveJob& /*live*/) { ++shown_; };
   }
   LiveJob& live() { return parts_.live(); }
   int answered_point() { return live().shown.to_clients()->plan->of(0).point; }
 
   testing::ServiceParts parts_;
-  JobHooks hooks_;
+  testing::TestHooks hooks_;
   JobIndex index_;
-  JobWakes wakes_{hooks_, index_};
+  work::Due alarms_;
+  JobWakes wakes_{hooks_, index_, alarms_};
   JobShadows shadows_{hooks_, wakes_, parts_.base.clock()};
   bool due_ = false;
-  int shown_ = 0;
 };
 
 TEST_F(JobShadowsTest, DueEventsReachRanksAndNotTheJob) {
@@ -42,22 +40,22 @@ TEST_F(JobShadowsTest, DueEventsReachRanksAndNotTheJob) {
   shadows_.touch(live());
   EXPECT_EQ(answered_point(), 1);
   EXPECT_TRUE(is_provisional(live().shown.version()));
-  EXPECT_EQ(shown_, 1);
+  EXPECT_EQ(hooks_.times_shown, 1);
   EXPECT_EQ(live().job.plan->of(0).point, 0) << "nothing of it is durable";
 }
 
 TEST_F(JobShadowsTest, IsCastAgainEverySecond) {
   shadows_.begin(live());
-  EXPECT_EQ(wakes_.next(), parts_.now_s() + 1);
+  EXPECT_EQ(alarms_.next(), parts_.now_s() + 1);
 }
 
 TEST_F(JobShadowsTest, EndsOnceEverythingIsDurable) {
   due_ = true;
   shadows_.begin(live());
-  shown_ = 0;
+  hooks_.times_shown = 0;
   shadows_.end(live());
   EXPECT_EQ(live().shown.shadow, nullptr);
-  EXPECT_EQ(shown_, 1);
+  EXPECT_EQ(hooks_.times_shown, 1);
 }
 
 }  // namespace

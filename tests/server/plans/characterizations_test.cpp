@@ -54,9 +54,9 @@ TEST_F(CharacterizationsTest, TheLogSaysOnceThatAPlanIsLate) {
   want(key_, "two");
   for (int s = 0; s < 60; ++s) {
     parts_.base.clock().advance(1);
-    all().tick(parts_.now_s());
+    parts_.due.perform(parts_.now_s());
     EXPECT_EQ(parts_.log.empty(), s < 19) << s << " s";
-    EXPECT_EQ(all().next_wake().has_value(), s < 19) << s << " s";
+    EXPECT_EQ(parts_.due.next().has_value(), s < 19) << s << " s";
   }
   EXPECT_THAT(parts_.log, ElementsAre("job one and 1 more: no plan after 20 s (it is being read); its ranks run at "
                                       "the highest clock until then"));

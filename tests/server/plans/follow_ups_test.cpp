@@ -27,15 +27,15 @@ class FollowUpsTest : public ::testing::Test {
 
 TEST_F(FollowUpsTest, NothingFollowsFromAJobWithoutAProfile) {
   EXPECT_EQ(follow_ups_.next(live(), now_s()), std::nullopt);
-  EXPECT_EQ(follow_ups_.next_wake(live(), now_s()), now_s() + 60) << "its ranks call until then";
+  EXPECT_EQ(follow_ups_.due_s(live(), now_s()), now_s() + 60) << "its ranks call until then";
   base_.append("job", {jobs::JobSilent{now_s(), 0}});
-  EXPECT_EQ(follow_ups_.next_wake(live(), now_s()), now_s() + options_.idle_expiry_s);
+  EXPECT_EQ(follow_ups_.due_s(live(), now_s()), now_s() + options_.idle_expiry_s);
 }
 
 TEST_F(FollowUpsTest, ANoticeTakesEffectAtItsTimeAndNotBefore) {
   const double effective_s = now_s() + 30;
   base_.append("job", {jobs::StragglerNoticed{"s1", {}, 0, 1.5, effective_s}});
-  EXPECT_EQ(follow_ups_.next_wake(live(), now_s()), effective_s);
+  EXPECT_EQ(follow_ups_.due_s(live(), now_s()), effective_s);
   EXPECT_EQ(follow_ups_.next(live(), effective_s - 1), std::nullopt);
   EXPECT_EQ(follow_ups_.next(live(), effective_s), jobs::EventBody(jobs::StragglerTookEffect{"s1"}));
 }
@@ -45,7 +45,7 @@ TEST_F(FollowUpsTest, AProfileIsCharacterizedOnce) {
   EXPECT_EQ(follow_ups_.next(live(), now_s()), jobs::EventBody(jobs::CharacterizationStarted{{"input"}}));
   base_.append("job", {jobs::CharacterizationStarted{{"input"}}});
   EXPECT_EQ(follow_ups_.next(live(), now_s()), std::nullopt);
-  EXPECT_EQ(follow_ups_.next_wake(live(), now_s()), now_s() + 20) << "a restarted server continues";
+  EXPECT_EQ(follow_ups_.due_s(live(), now_s()), now_s() + 20) << "a restarted server continues";
 }
 
 TEST_F(FollowUpsTest, AJobWithoutRequestsExpires) {
@@ -67,7 +67,7 @@ TEST_F(FollowUpsTest, AJobWhoseRanksDoNotCallIsSilentAndHeardAgain) {
   base_.append("job", {rank_of_a_process(0), rank_of_a_process(1)});
   const double began_s = now_s();
   live().calls.record(0, began_s + 10);
-  EXPECT_EQ(follow_ups_.next_wake(live(), began_s + 10), began_s + 70);
+  EXPECT_EQ(follow_ups_.due_s(live(), began_s + 10), began_s + 70);
   EXPECT_EQ(follow_ups_.next(live(), began_s + 69), std::nullopt);
   for (const int rank : {0, 1}) live().calls.waiters[rank].rank = rank;
   EXPECT_EQ(follow_ups_.next(live(), began_s + 300), std::nullopt) << "the ranks wait for their plan";

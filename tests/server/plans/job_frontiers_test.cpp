@@ -46,7 +46,7 @@ TEST_F(JobFrontiersTest, PlanningStopsWhenTheJobIsRemovedOrHasEnded) {
 
 TEST_F(JobFrontiersTest, AMissingInputFailsTheCharacterization) {
   int arrived = 0;
-  frontiers->arrived = [&](live::LiveJob&) { ++arrived; };
+  base.hooks.on_shown = [&](live::LiveJob&) { ++arrived; };
   frontiers->want(live());
   base.settle();
   EXPECT_EQ(arrived, 1);

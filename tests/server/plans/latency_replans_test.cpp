@@ -97,9 +97,9 @@ TEST_F(LatencyReplansTest, AJobThatEndsMeanwhileIsNotChanged) {
 }
 
 TEST_F(LatencyReplansTest, TheFirstPlanIsReleasedOnceWhenNoOtherWillFollow) {
-  int released = 0;
-  latencies->first_plan_ready = [&](live::LiveJob&) { ++released; };
   plan();
+  int released = 0;
+  base.hooks.on_shown = [&](live::LiveJob&) { ++released; };
   measure(0.0123);
   EXPECT_TRUE(latencies->first_plan_waits(live(), now_s()));
   latencies->release_first_plan(live());
@@ -115,9 +115,9 @@ TEST_F(LatencyReplansTest, TheFirstPlanIsReleasedOnceWhenNoOtherWillFollow) {
 }
 
 TEST_F(LatencyReplansTest, AFailedCompletionReleasesThePlanToo) {
-  int released = 0;
-  latencies->first_plan_ready = [&](live::LiveJob&) { ++released; };
   plan();
+  int released = 0;
+  base.hooks.on_shown = [&](live::LiveJob&) { ++released; };
   measure(0.0123);
   live().replan.plan_held_back = true;
   base.database().put_blob("input/" + job().input_of[0], "{}");

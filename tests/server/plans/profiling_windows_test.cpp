@@ -22,7 +22,7 @@ class ProfilingWindowsTest : public ::testing::Test, protected testing::ServiceP
     online.shape = jobs::PipelineShape{};
     online.shape->microbatches = 2;
     base.create("job", 2, online);
-    base.committed = [](live::LiveJob& live, const std::vector<live::SequencedEvent>& events) {
+    base.hooks.on_committed = [](live::LiveJob& live, const std::vector<live::SequencedEvent>& events) {
       for (const live::SequencedEvent& event : events) {
         if (live.profiling) live.profiling->take(live.job, event.sequence, event.event);
       }

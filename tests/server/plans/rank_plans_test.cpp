@@ -88,7 +88,7 @@ TEST_F(RankPlansTest, WithoutAFrontierARankGetsItsHighestClocksForTheInputsCompu
   plan();
   deploy(-1);
   int changes = 0;
-  plans->changed = [&](live::LiveJob&) { ++changes; };
+  base.hooks.on_shown = [&](live::LiveJob&) { ++changes; };
   EXPECT_EQ(schedule(0), nullptr) << "the input is being read";
   EXPECT_EQ(schedule(1), nullptr);
   base.settle();
@@ -109,7 +109,7 @@ TEST_F(RankPlansTest, AnInputThatCannotBeReadLeavesTheClocksOpen) {
 TEST_F(RankPlansTest, WhileTheStoreIsLateRanksWaitAndTheInputIsReadAgain) {
   plan();
   deploy(-1);
-  plans->changed = [&](live::LiveJob& changed) { waiting.answer(changed); };  // as the service connects them
+  base.hooks.on_shown = [&](live::LiveJob& changed) { waiting.answer(changed); };  // as the service connects them
   std::vector<testing::Answer<jobs::PlanAnswer>> answers(2);
   for (int rank = 0; rank < 2; ++rank) {
     jobs::WaitForPlan request;
@@ -118,7 +118,7 @@ TEST_F(RankPlansTest, WhileTheStoreIsLateRanksWaitAndTheInputIsReadAgain) {
     EXPECT_NE(waiting.wait(request, answers[rank].take()), 0);
   }
   base.clock().advance(10);  // the limit of a read
-  base.access_to_store().tick(now_s());
+  base.due().perform(now_s());
   EXPECT_TRUE(live().retry_s);
   waiting.answer(live());  // a read that fails inside this call
   EXPECT_EQ(live().calls.waiters.size(), 2U);

@@ -29,12 +29,12 @@ class WaitingRanksTest : public ::testing::Test, protected testing::ServiceParts
 TEST_F(WaitingRanksTest, AWaitEndsAtItsTimeLimitWithoutASchedule) {
   const auto answer = wait(0, 5);
   EXPECT_FALSE(answer.given());
-  ASSERT_EQ(waiting.next_wake(), now_s() + 5);
+  ASSERT_EQ(due.next(), now_s() + 5);
   base.clock().advance(4);
-  waiting.tick(now_s());
+  due.perform(now_s());
   EXPECT_FALSE(answer.given());
   base.clock().advance(1);
-  waiting.tick(now_s());
+  due.perform(now_s());
   ASSERT_TRUE(answer.given() && answer->ok());
   EXPECT_EQ((*answer)->schedule, nullptr);
   EXPECT_EQ(waiting.size(), 0U);
@@ -42,9 +42,9 @@ TEST_F(WaitingRanksTest, AWaitEndsAtItsTimeLimitWithoutASchedule) {
 
 TEST_F(WaitingRanksTest, TheEarliestTimeLimitIsNext) {
   const auto first = wait(0, 5), later = wait(1, 9);
-  EXPECT_EQ(waiting.next_wake(), now_s() + 5);
+  EXPECT_EQ(due.next(), now_s() + 5);
   const auto earlier = wait(1, 2);
-  EXPECT_EQ(waiting.next_wake(), now_s() + 2);
+  EXPECT_EQ(due.next(), now_s() + 2);
 }
 
 TEST_F(WaitingRanksTest, ALaterProcessEndsItsPredecessorsWaitAndNoOther) {
@@ -86,7 +86,7 @@ TEST_F(WaitingRanksTest, WithoutTheRightToWriteNoLeaseIsRenewed) {
   EXPECT_FALSE(parked.given());
   sure = false;
   base.clock().advance(5);
-  waiting.tick(now_s());
+  due.perform(now_s());
   EXPECT_FALSE(parked->ok());
 }
 

@@ -34,9 +34,9 @@ class SiteHistoryTest : public ::testing::Test, protected testing::ServiceParts 
   }
   void go_to(double s) {
     base.clock().advance(kBegin_s + s - now_s());
-    history->tick(now_s());
+    history->go_on(now_s());
     base.settle();
-    base.access_to_store().tick(now_s());
+    base.due().perform(now_s());
     base.settle();
   }
   SiteProof proof(std::int64_t step_s = store::kMinute_s) {

@@ -30,9 +30,9 @@ class IterationHistoryTest : public ::testing::Test, protected testing::ServiceP
   }
   void go_to(double s) {
     base.clock().advance(kBegin_s + s - now_s());
-    history->tick(now_s());
+    due.perform(now_s());
     base.settle();
-    base.access_to_store().tick(now_s());
+    base.due().perform(now_s());
     base.settle();
   }
   savings::HistoryView shown(std::int64_t step_s = store::kMinute_s) { return shown(*history, step_s); }
@@ -51,7 +51,7 @@ class IterationHistoryTest : public ::testing::Test, protected testing::ServiceP
     return sum;
   }
   std::shared_ptr<IterationHistory> made(const std::string& source) {
-    return std::make_shared<IterationHistory>(base.access_to_store(), base.clock(), access, source);
+    return std::make_shared<IterationHistory>(base.access_to_store(), base.clock(), due, access, source);
   }
 
   std::int64_t next = 0;
@@ -60,11 +60,11 @@ class IterationHistoryTest : public ::testing::Test, protected testing::ServiceP
 
 TEST_F(IterationHistoryTest, IsShownAtOnceAndWrittenWhenItsMinuteIsOver) {
   EXPECT_THAT(shown().buckets, IsEmpty());
-  EXPECT_EQ(history->next_wake(), std::nullopt);
+  EXPECT_EQ(due.next(), std::nullopt);
   measure(3);
   ASSERT_THAT(shown().buckets, SizeIs(1));
   EXPECT_EQ(shown().buckets[0], (savings::HistoryBucket{kBegin_s, {3, 6, 2, 2, 3, 90}}));
-  EXPECT_EQ(history->next_wake(), kBegin_s + 60);
+  EXPECT_EQ(due.next(), kBegin_s + 60);
   go_to(59);
   EXPECT_THAT(database->history("job"), IsEmpty());
   EXPECT_THAT(database->history(store::kAllJobs), IsEmpty());
@@ -72,7 +72,7 @@ TEST_F(IterationHistoryTest, IsShownAtOnceAndWrittenWhenItsMinuteIsOver) {
   go_to(60);
   EXPECT_EQ(rows_of_job(), 1);
   EXPECT_EQ(iterations(shown()), 4);
-  EXPECT_EQ(history->next_wake(), std::nullopt);
+  EXPECT_EQ(due.next(), std::nullopt);
   measure(5);
   EXPECT_THAT(shown().buckets, SizeIs(2));
 }
@@ -119,9 +119,9 @@ TEST_F(IterationHistoryTest, WhileTheStoreFailsNothingIsLostOrCountedTwice) {
 TEST_F(IterationHistoryTest, AWriteWithoutAnAnswerIsRepeatedWithoutCountingTwice) {
   measure(3);
   base.clock().advance(60);
-  history->tick(now_s());  // the write is on its way
+  due.perform(now_s());  // the write is on its way
   base.clock().advance(11);
-  base.access_to_store().tick(now_s());  // given up, and made all the same
+  base.due().perform(now_s());  // given up, and made all the same
   base.settle();
   EXPECT_EQ(rows_of_job(), 1);
   EXPECT_EQ(iterations(shown()), 3);
@@ -144,7 +144,7 @@ TEST_F(IterationHistoryTest, MinutesOfTwoServersAddUp) {
   measure(3);
   measure(*other, 4);
   go_to(60);
-  other->tick(now_s());
+  due.perform(now_s());
   base.settle();
   EXPECT_EQ(rows_of_job(), 2);
   EXPECT_EQ(shown().buckets.at(0).figures.iterations, 7);

@@ -46,7 +46,7 @@ class IterationReportsTest : public ::testing::Test, protected testing::ServiceP
 
   std::shared_ptr<StragglerNotices> stragglers = std::make_shared<StragglerNotices>(base.jobs(), access, base);
   std::shared_ptr<IterationHistory> history =
-      std::make_shared<IterationHistory>(base.access_to_store(), base.clock(), access, "this start");
+      std::make_shared<IterationHistory>(base.access_to_store(), base.clock(), due, access, "this start");
   IterationReports reports{base.jobs(), base.clock(), access, *windows, *stragglers, *history};
 };
 

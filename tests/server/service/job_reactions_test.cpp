@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 class JobReactionsTest : public ::testing::Test, protected testing::ServiceParts {
  protected:
   JobReactionsTest() {
-    base.committed = [this](live::LiveJob& live, const auto& events) { reactions.committed(live, events); };
+    base.hooks.on_committed = [this](live::LiveJob& live, const auto& events) { reactions.committed(live, events); };
     base.create("job");
     plan();
   }
@@ -32,7 +32,7 @@ class JobReactionsTest : public ::testing::Test, protected testing::ServiceParts
   }
 
   std::shared_ptr<views::Subscriptions> subscriptions =
-      std::make_shared<views::Subscriptions>(base.jobs(), base.access_to_store(), base.clock());
+      std::make_shared<views::Subscriptions>(base.jobs(), base.access_to_store(), base.clock(), due);
   views::JobListUpdater list{base.jobs(), base.clock()};
   JobReactions reactions{
       base.jobs(), base.clock(), {*subscriptions, waiting, *frontiers, *windows, *latencies, *shapes, list}};
@@ -110,7 +110,7 @@ TEST_F(JobReactionsTest, ARemovedJobsWaitsEnd) {
 }
 
 TEST_F(JobReactionsTest, TimeAppliesDueEventsAndRetriesRejectedAppends) {
-  base.next_follow_up = [](live::LiveJob& live, double) {
+  base.hooks.follow_up = [](live::LiveJob& live, double) {
     return live.job.sequence < 6 ? std::optional<jobs::EventBody>(jobs::JobSeen{}) : std::nullopt;
   };
   live().frontiers = {};
@@ -127,11 +127,13 @@ TEST_F(JobReactionsTest, AJobThatCannotBeReadNowIsWokenAgain) {
   base.append("job", {jobs::JobSeen{}});
   reactions.wake("job");
   base.settle();
-  EXPECT_EQ(base.jobs().next_wake(), now_s() + live::kRetryAfter_s);
+  EXPECT_EQ(base.due().next(), now_s() + live::kRetryAfter_s);
   base.database().failure.reset();
   reactions.wake("nowhere");
   base.settle();
-  EXPECT_EQ(base.jobs().take_due(1e12), (std::vector<std::string>{"job"}));
+  base.hooks.woken.clear();
+  base.due().perform(1e12);
+  EXPECT_EQ(base.hooks.woken, (std::vector<std::string>{"job"}));
 }
 
 }  // namespace

@@ -17,13 +17,42 @@
 
 namespace perseus::testing {
 
+/// Hooks that a test sets; others do nothing.
+struct TestHooks final : live::JobHooks {
+  std::function<std::optional<jobs::EventBody>(live::LiveJob&, double)> follow_up;
+  std::function<void(live::LiveJob&, const std::vector<live::SequencedEvent>&)> on_committed;
+  std::function<void(live::LiveJob&)> on_shown;
+  std::optional<double> next_due_s;
+  std::vector<std::string> woken;
+  int times_shown = 0;
+
+  std::optional<jobs::EventBody> next_follow_up(live::LiveJob& live, double now_s) override {
+    return follow_up ? follow_up(live, now_s) : std::nullopt;
+  }
+  [[nodiscard]] std::optional<double> due_s(const live::LiveJob& /*live*/, double /*now_s*/) const override {
+    return next_due_s;
+  }
+  void wake(const std::string& id) override { woken.push_back(id); }
+  [[nodiscard]] std::string summary(const live::LiveJob& /*live*/) const override { return "{}"; }
+  void writing(const live::LiveJob& /*live*/, std::int64_t /*bytes*/) override {}
+  void written(const std::vector<live::SequencedEvent>& /*events*/) override {}
+  void committed(live::LiveJob& live, const std::vector<live::SequencedEvent>& events) override {
+    if (on_committed) on_committed(live, events);
+  }
+  void shown(live::LiveJob& live) override {
+    ++times_shown;
+    if (on_shown) on_shown(live);
+  }
+  void removed(live::LiveJob& /*live*/) override {}
+};
+
 class JobsInMemory : public work::Executor {
  public:
   explicit JobsInMemory(std::shared_ptr<TestDatabase> database = std::make_shared<TestDatabase>())
       : database_(std::move(database)),
         store_([this](std::function<void()> work) { queue_.push_back(std::move(work)); }, database_),
-        access_(store_, clock_, gate_, 10),
-        jobs_(access_, clock_, hooks()) {}
+        access_(store_, clock_, due_, gate_, 10),
+        jobs_(access_, clock_, due_, hooks) {}
 
   void submit(Kind /*kind*/, Work work) override {
     queue_.push_back([work = std::move(work)] { work()(); });
@@ -70,31 +99,17 @@ class JobsInMemory : public work::Executor {
   [[nodiscard]] TestDatabase& database() { return *database_; }
   [[nodiscard]] TestStore& store() { return store_; }
   [[nodiscard]] HandTurnedClock& clock() { return clock_; }
+  /// What time makes due for the store and the jobs.
+  [[nodiscard]] work::Due& due() { return due_; }
 
-  /// Called by the hook of that name; empty: nothing follows.
-  std::function<std::optional<jobs::EventBody>(live::LiveJob&, double)> next_follow_up;
-  std::function<void(live::LiveJob&, const std::vector<live::SequencedEvent>&)> committed;
+  TestHooks hooks;
 
  private:
-  live::JobHooks hooks() {
-    live::JobHooks hooks;
-    hooks.next_follow_up = [this](live::LiveJob& live, double now_s) {
-      return next_follow_up ? next_follow_up(live, now_s) : std::nullopt;
-    };
-    hooks.committed = [this](live::LiveJob& live, const auto& events) {
-      if (committed) committed(live, events);
-    };
-    hooks.summary = [](const live::LiveJob&) { return std::string("{}"); };
-    hooks.next_wake = [](const live::LiveJob&, double) { return std::optional<double>(); };
-    hooks.removed = [](live::LiveJob&) {};
-    hooks.shown = [](live::LiveJob&) {};
-    return hooks;
-  }
-
   std::shared_ptr<TestDatabase> database_;
   HandTurnedClock clock_{1'800'000'000};
   std::deque<std::function<void()>> queue_;
   TestStore store_;
+  work::Due due_;
   work::Gate gate_{*this};
   work::StoreAccess access_;
   live::JobCache jobs_;

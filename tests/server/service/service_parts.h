@@ -69,8 +69,9 @@ struct ServiceParts {
   std::shared_ptr<TestDatabase> database;
   JobsInMemory base{database};
   live::JobAccess access{base.jobs(), base.clock()};
+  work::Due due;  ///< of these parts
   std::shared_ptr<plans::Characterizations> characterizations = std::make_shared<plans::Characterizations>(
-      options, base.access_to_store(), base.clock(), static_cast<work::Executor&>(base));
+      options, base.access_to_store(), base.clock(), due, static_cast<work::Executor&>(base));
   std::shared_ptr<plans::StoredProfiles> profiles = std::make_shared<plans::StoredProfiles>(
       options, base.access_to_store(), static_cast<work::Executor&>(base), *characterizations);
   std::shared_ptr<plans::LatencyReplans> latencies = std::make_shared<plans::LatencyReplans>(
@@ -79,7 +80,8 @@ struct ServiceParts {
       options, base.jobs(), base.access_to_store(), base.clock(), static_cast<work::Executor&>(base));
   std::shared_ptr<plans::RankPlans> plans =
       std::make_shared<plans::RankPlans>(base.jobs(), base.access_to_store(), base.clock(), *latencies);
-  plans::WaitingRanks waiting{options, base.jobs(), base.clock(), access, *plans};
+  plans::HeldPlans held{base.jobs(), base.clock(), due};
+  plans::WaitingRanks waiting{options, base.jobs(), base.clock(), due, access, *plans, held};
   std::shared_ptr<plans::JobFrontiers> frontiers =
       std::make_shared<plans::JobFrontiers>(base.jobs(), base.clock(), *characterizations);
   std::shared_ptr<plans::ProfilingWindows> windows =

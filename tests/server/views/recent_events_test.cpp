@@ -22,7 +22,7 @@ class RecentEventsTest : public ::testing::Test {
         : base(std::move(database)),
           recent(std::make_shared<RecentEvents>(base.jobs(), base.access_to_store(), base.clock())) {
       base.clock().turn_to(began_s);
-      base.committed = [this](live::LiveJob& live, const auto& events) { recent->take(live.job.id, events); };
+      base.hooks.on_committed = [this](live::LiveJob& live, const auto& events) { recent->take(live.job.id, events); };
     }
     void open() { ASSERT_TRUE(base.jobs().open(base.store()).ok()); }
     void append(const std::string& job, const jobs::EventBody& event) {

@@ -18,7 +18,7 @@ class SubscriptionsTest : public ::testing::Test {
  protected:
   SubscriptionsTest() {
     base_.create("job");  // 3 events
-    base_.committed = [this](live::LiveJob& live, const std::vector<live::SequencedEvent>& events) {
+    base_.hooks.on_committed = [this](live::LiveJob& live, const std::vector<live::SequencedEvent>& events) {
       for (const live::SequencedEvent& event : events) subscriptions_->publish(live.job.id, event);
     };
   }
@@ -27,8 +27,9 @@ class SubscriptionsTest : public ::testing::Test {
   }
 
   JobsInMemory base_;
+  work::Due due_;
   std::shared_ptr<Subscriptions> subscriptions_ =
-      std::make_shared<Subscriptions>(base_.jobs(), base_.access_to_store(), base_.clock());
+      std::make_shared<Subscriptions>(base_.jobs(), base_.access_to_store(), base_.clock(), due_);
 };
 
 TEST_F(SubscriptionsTest, PastEventsComeBeforeThoseThatArriveMeanwhileAndEachOnce) {
@@ -50,11 +51,11 @@ TEST_F(SubscriptionsTest, AReaderGetsNoGapWhileTheStoreDoesNotAnswer) {
   base_.settle();
   EXPECT_THAT(all, IsEmpty());
   base_.database().failure.reset();
-  base_.clock().turn_to(*subscriptions_->next_wake());
-  subscriptions_->tick(base_.clock().now_s());
+  base_.clock().turn_to(*due_.next());
+  due_.perform(base_.clock().now_s());
   base_.settle();
   EXPECT_THAT(all, ElementsAre(1, 2, 3));
-  EXPECT_EQ(subscriptions_->next_wake(), std::nullopt);
+  EXPECT_EQ(due_.next(), std::nullopt);
 }
 
 TEST_F(SubscriptionsTest, AnEventsReaderMayEndItsSubscription) {

@@ -22,7 +22,7 @@ class StoreAccessTest : public ::testing::Test {
   }
   void pass(double seconds) {
     base_.clock().advance(seconds);
-    access_.tick(base_.clock().now_s());
+    base_.due().perform(base_.clock().now_s());
   }
 
   testing::JobsInMemory base_;
@@ -37,12 +37,12 @@ TEST_F(StoreAccessTest, AReadIsAnsweredByTheStore) {
   ASSERT_TRUE(answer.given());
   EXPECT_EQ(**answer, 1);
   EXPECT_FALSE(access_.is_busy());
-  EXPECT_FALSE(access_.next_wake());
+  EXPECT_FALSE(base_.due().next());
 }
 
 TEST_F(StoreAccessTest, AnUnansweredCallFailsAtTheLimitAndLaterOnesAtOnce) {
   const auto answer = read_one();
-  EXPECT_EQ(access_.next_wake(), base_.clock().now_s() + 10);
+  EXPECT_EQ(base_.due().next(), base_.clock().now_s() + 10);
   pass(9.5);
   EXPECT_FALSE(answer.given());
   pass(0.5);

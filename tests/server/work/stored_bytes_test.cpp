@@ -28,6 +28,7 @@ class StoredBytesTest : public ::testing::Test {
   double now_s() { return base_.clock().now_s(); }
 
   testing::JobsInMemory base_;
+  Due due_;
 };
 
 TEST_F(StoredBytesTest, CountsLogsAndHeldBlobsOnceForEachToken) {
@@ -42,17 +43,17 @@ TEST_F(StoredBytesTest, CountsLogsAndHeldBlobsOnceForEachToken) {
 
 TEST_F(StoredBytesTest, AddsWritesUntilTheNextCorrection) {
   job("a1", "a", 10);
-  const auto stored = std::make_shared<StoredBytes>(base_.access_to_store(), count(), now_s());
+  const auto stored = std::make_shared<StoredBytes>(base_.access_to_store(), due_, count(), now_s());
   EXPECT_EQ(stored->of("a"), 1010);
   stored->add("a", 7);
   EXPECT_EQ(stored->of("a"), 1017);
   base_.clock().advance(599);
-  stored->tick(now_s());
+  due_.perform(now_s());
   base_.settle();
   EXPECT_EQ(stored->of("a"), 1017) << "corrected every ten minutes";
   base_.database().add_event("a1", "12345");
   base_.clock().advance(1);
-  stored->tick(now_s());
+  due_.perform(now_s());
   stored->add("a", 100);  // may not be in the count under way
   EXPECT_EQ(stored->of("a"), 1117);
   base_.settle();
@@ -60,19 +61,19 @@ TEST_F(StoredBytesTest, AddsWritesUntilTheNextCorrection) {
   EXPECT_EQ(stored->of("other"), 0);
 }
 
-TEST_F(StoredBytesTest, KeepsTheSumWhileTheStoreFailsAndCountsAtTheNextTickIfItNeverHas) {
+TEST_F(StoredBytesTest, KeepsTheSumWhileTheStoreFailsAndCountsAtOnceIfItNeverHas) {
   job("a1", "a", 10);
   const auto stored = std::make_shared<StoredBytes>(
-      base_.access_to_store(), Error{ErrorCode::unavailable, "database: it does not answer"}, now_s());
+      base_.access_to_store(), due_, Error{ErrorCode::unavailable, "database: it does not answer"}, now_s());
   stored->add("a", 3);
   EXPECT_EQ(stored->of("a"), 3);
   base_.database().failure = Error{ErrorCode::unavailable, "gone"};
-  stored->tick(now_s());
+  due_.perform(now_s());
   base_.settle();
   EXPECT_EQ(stored->of("a"), 3);
   base_.database().failure.reset();
   base_.clock().advance(600);
-  stored->tick(now_s());
+  due_.perform(now_s());
   base_.settle();
   EXPECT_EQ(stored->of("a"), 1010);
 }

@@ -60,13 +60,13 @@ class UpkeepTest : public ::testing::Test {
     base_.clock().advance(100);
   }
   void tick() {
-    upkeep_->tick(now_s());
+    due_.perform(now_s());
     base_.settle();
   }
   double now_s() { return base_.clock().now_s(); }
   [[nodiscard]] std::int64_t packed(const std::string& job) { return base_.database().job(job).packed; }
   std::shared_ptr<Upkeep> upkeep(Keep keep) {
-    return std::make_shared<Upkeep>(keep, base_.access_to_store(), base_.clock(),
+    return std::make_shared<Upkeep>(keep, base_.access_to_store(), base_.clock(), due_,
                                     [this](const std::string& job, std::function<void(const Status&)> done) {
                                       to_remove_.emplace_back(job, std::move(done));
                                     });
@@ -78,27 +78,28 @@ class UpkeepTest : public ::testing::Test {
   }
 
   testing::JobsInMemory base_;
+  Due due_;
   std::vector<std::pair<std::string, std::function<void(const Status&)>>> to_remove_;
   std::shared_ptr<Upkeep> upkeep_ = upkeep({.finished_s = 50});
 };
 
 TEST_F(UpkeepTest, WithoutLimitsItDoesNothing) {
   upkeep_ = upkeep({});
-  EXPECT_EQ(upkeep_->next_wake(), std::nullopt);
+  EXPECT_EQ(due_.next(), std::nullopt);
   tick();
   tick();
   EXPECT_THAT(removals(), IsEmpty());
 }
 
 TEST_F(UpkeepTest, ATickLooksAndTheNextOneWorks) {
-  ASSERT_TRUE(upkeep_->next_wake());
-  EXPECT_LE(*upkeep_->next_wake(), now_s());
+  ASSERT_TRUE(due_.next());
+  EXPECT_LE(*due_.next(), now_s());
   tick();
   EXPECT_THAT(removals(), IsEmpty());
-  EXPECT_EQ(upkeep_->next_wake(), now_s());
+  EXPECT_EQ(due_.next(), now_s());
   tick();
   EXPECT_THAT(removals(), UnorderedElementsAre("a", "b"));
-  EXPECT_EQ(upkeep_->next_wake(), std::nullopt) << "the removals are in progress";
+  EXPECT_EQ(due_.next(), std::nullopt) << "the removals are in progress";
   tick();
   EXPECT_EQ(removals().size(), 2U);
 }
@@ -107,9 +108,9 @@ TEST_F(UpkeepTest, RestsAfterItsWorkAndThenTriesAgainWhatFailed) {
   tick();
   tick();
   to_remove_[0].second(Ok{});
-  EXPECT_EQ(upkeep_->next_wake(), std::nullopt) << "one is left";
+  EXPECT_EQ(due_.next(), std::nullopt) << "one is left";
   to_remove_[1].second(Error{ErrorCode::unavailable, "a client is reading it"});
-  EXPECT_EQ(upkeep_->next_wake(), now_s() + 600);
+  EXPECT_EQ(due_.next(), now_s() + 600);
   to_remove_.clear();
   base_.clock().advance(599);
   tick();
@@ -139,9 +140,9 @@ TEST_F(UpkeepTest, AChangedLimitNeedNotWaitForTheEndOfTheRest) {
     base_.clock().advance(1);
     tick();
   }
-  ASSERT_GT(*upkeep_->next_wake(), now_s() + 500);
+  ASSERT_GT(*due_.next(), now_s() + 500);
   upkeep_->set_keep({.finished_s = 50});
-  EXPECT_EQ(upkeep_->next_wake(), now_s());
+  EXPECT_EQ(due_.next(), now_s());
   tick();
   tick();
   EXPECT_THAT(removals(), UnorderedElementsAre("a", "b"));
