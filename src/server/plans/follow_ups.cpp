@@ -35,7 +35,7 @@ double silence_s(const live::LiveJob& live) {
 std::optional<jobs::EventBody> FollowUps::next(live::LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   if (!job.live()) return std::nullopt;
-  if (!live.calls.waiters.empty()) live.last_seen_s = now_s;
+  live.last_seen_s = std::max(live.last_seen_s, live.calls.waiters.empty() ? live.calls.last_s() : now_s);
   if (auto silence = next_silence(live, now_s)) return silence;
   if (live.last_seen_s - job.active_s > kSeenShare * options_.idle_expiry_s) return jobs::JobSeen{};
   if (now_s >= expiry_of(live)) return jobs::JobExpired{};
@@ -121,7 +121,8 @@ double FollowUps::silent_from(const live::LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   const double heard_s = std::max({live.calls.last_s(), job.heard_s, opened_s_});
   if (!jobs::keeps_calling(job) && !all_have_ended(live)) return std::numeric_limits<double>::infinity();
-  return (live.calls.waiters.empty() ? std::max(heard_s, job.active_s) : now_s) + silence_s(live);
+  // What operators ask for says nothing of the ranks.
+  return (live.calls.waiters.empty() ? std::max(heard_s, job.joined_s) : now_s) + silence_s(live);
 }
 
 std::optional<jobs::EventBody> FollowUps::next_deployment(live::LiveJob& live, double now_s) const {

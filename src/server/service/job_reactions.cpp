@@ -66,7 +66,7 @@ void JobReactions::wake(const std::string& id) {
     if (still == nullptr) return;
     parts_.latencies.release_first_plan(*still);
     parts_.waiting.answer(*still);
-    if (!still->store_is_late()) jobs_.set_wake(*still, now_s);
+    jobs_.set_wake(*still, now_s);
   });
 }
 
