@@ -89,7 +89,7 @@ function(perseus_sources variable pattern)
 endfunction()
 
 # Builds with sanitizers are not optimized, which halves their time, except modules on which tests would wait.
-set(PERSEUS_MODULES_THAT_COMPUTE base graph model planner baselines checker site emulator site_emulator profiling partitioner calibration reproduction what_if)
+set(PERSEUS_MODULES_THAT_COMPUTE base graph model planner baselines checker site emulator site_emulator profiling partitioner calibration reproduction what_if policies power)
 # Modules with instrumentation for fuzzing; of http only one file.
 set(PERSEUS_MODULES_THAT_PARSE formats trace device simulated_gpu jobs profiles policies access live plans power views alerts service routes openadr)
 # Modules that read shared memory or data of drivers.

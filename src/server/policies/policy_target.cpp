@@ -154,15 +154,14 @@ Seconds alone(const jobs::CharacterizedPipeline& pipeline) {
 PlannedIteration planned_iteration(const std::vector<PolicyScope>& groups, Seconds time, double stretch) {
   PlannedIteration iteration;
   const auto add = [&](const PolicyScope& group, int pipelines, int point) {
-    if (pipelines == 0) return;
     const model::FrontierPoint& plan = group.pipeline->frontier.points[point];
     iteration.energy += group.scale * pipelines * plan.effective_energy;
     iteration.waiting += group.scale * pipelines * group.pipeline->dag.total_blocking_power();
     iteration.longest = std::max(iteration.longest, plan.time);
   };
   for (const PolicyScope& group : groups) {
-    add(group, group.count, model::slowest_within(group.pipeline->frontier, time));
-    add(group, group.stragglers, straggling_point(*group.pipeline, stretch));
+    if (group.count > 0) add(group, group.count, model::slowest_within(group.pipeline->frontier, time));
+    if (group.stragglers > 0) add(group, group.stragglers, straggling_point(*group.pipeline, stretch));
   }
   return iteration;
 }
