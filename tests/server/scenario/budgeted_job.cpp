@@ -14,7 +14,6 @@
 namespace perseus::testing {
 namespace {
 
-constexpr double kPatience_s = 25;
 const std::vector<int> kClocks(kSmallClocks.begin(), kSmallClocks.end());
 
 struct Measured {
@@ -157,7 +156,7 @@ void BudgetedRank::act(InProcess& server, Dice& dice) {
   }
   if (!wait_) return;
   const auto answer = server.answer_of(*wait_);
-  if (!answer && now_s < asked_s_ + kPatience_s) return;
+  if (!answer && now_s < asked_s_ + patience_s_) return;
   if (answer && !arrives_s_) {
     arrives_s_ = now_s + (dice.one_in(4) ? dice.real(0, 1) : 0);
     lost_ = dice.one_in(20);
@@ -200,12 +199,15 @@ void BudgetedRank::obey(const jobs::PowerBudget& budget, double now_s) {
     falls.push_back({ns(later.at_s), Megahertz(device::highest_within(kClocks, later.ceiling_mhz))});
   }
   limit_->falls(falls);
+  constexpr double least_of_a_microbatch_s = 0.3;
+  earlier_period_s_ = period_s(now_s);
+  paces_from_s_ = now_s + least_of_a_microbatch_s * microbatches_;
   period_s_ = paces_ ? budget.paced_iteration_s : 0;
   ahead_ = budget.ahead;
 }
 
 double BudgetedRank::period_s(double now_s) const {
-  double period_s = period_s_;
+  double period_s = now_s < paces_from_s_ ? std::min(earlier_period_s_, period_s_) : period_s_;
   for (const jobs::LaterBudget& later : ahead_) {
     if (paces_ && later.at_s <= now_s) period_s = std::max(period_s, later.paced_iteration_s);
   }

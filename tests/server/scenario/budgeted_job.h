@@ -4,7 +4,8 @@
 // Input:   answers of the server, which arrive late, twice or never; small.csv.
 // Output:  mean power of an iteration with the clocks of now. ClockLimit of the client decides about the clocks; the
 
-//          of the client is imitated: a plan is followed once its answer has arrived, and its period at once.
+//          of the client is imitated: a plan is followed once its answer has arrived, its period from the next
+//          iteration.
 // Threads: one.
 #pragma once
 
@@ -52,6 +53,8 @@ class BudgetedRank {
   void act(InProcess& server, Dice& dice);
   /// No message leaves or arrives until then.
   void cut_off(double until_s) { cut_off_until_s_ = until_s; }
+  /// It keeps its connection until it is answered, for days.
+  void be_patient() { patience_s_ = 1e9; }
   [[nodiscard]] bool is_cut_off(double now_s) const { return now_s < cut_off_until_s_; }
   [[nodiscard]] std::vector<int> clocks(double now_s) const;
   /// The least time from the begin of an iteration to that of the next one; 0: it does not wait.
@@ -79,9 +82,10 @@ class BudgetedRank {
   std::optional<double> lease_s_;
   bool paces_ = false;
   double period_s_ = 0;
+  double earlier_period_s_ = 0, paces_from_s_ = 0;  ///< the iteration under way had begun with the period before
   std::vector<jobs::LaterBudget> ahead_;
   std::unique_ptr<clock_control::ClockLimit> limit_ = std::make_unique<clock_control::ClockLimit>();
-  double cut_off_until_s_ = 0, ask_s_ = 0, asked_s_ = 0;
+  double cut_off_until_s_ = 0, ask_s_ = 0, asked_s_ = 0, patience_s_ = 25;
   std::optional<int> wait_;
   std::vector<int> open_;            ///< its connections on which it waits, or waited
   std::optional<double> arrives_s_;  ///< of the answer to `wait_`

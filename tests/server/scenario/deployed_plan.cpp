@@ -75,18 +75,15 @@ double tolerated_slowdown(const jobs::Job& job, double now_s) {
 
 }  // namespace
 
-Status check_deployed_plan(const TestDatabase& database, const jobs::Job& job, double now_s) {
-  if (!job.plan || !job.live()) return Ok{};
-  const auto wrong = [&](const std::string& what) { return Error{ErrorCode::internal, job.id + ": " + what}; };
+std::vector<int> wanted_points(const TestDatabase& database, const jobs::Job& job, double now_s) {
   std::vector<double> degrees(job.num_pipelines(), 1);
   for (const jobs::Notice& n : job.notices) {
-    if (!n.in_force && n.effective_s <= now_s) return wrong("notice " + n.id + " is not in force at its time");
-    if (n.in_force) degrees[n.pipeline] = std::max(degrees[n.pipeline], n.degree);
+    if (n.in_force || n.effective_s <= now_s) degrees[n.pipeline] = std::max(degrees[n.pipeline], n.degree);
   }
-  if (job.plan->budget) return Ok{};
   Seconds at_least, t_min;
   std::vector<const FrontierTimes*> pipelines;
   for (int p = 0; p < job.num_pipelines(); ++p) {
+    if (!database.has_blob("frontier/" + job.input_of[p])) return {};
     pipelines.push_back(&frontier_of(database, job.input_of[p]));
     const Seconds own = pipelines.back()->frontier.points.back().time;
     t_min = std::max(t_min, own);
@@ -99,12 +96,27 @@ Status check_deployed_plan(const TestDatabase& database, const jobs::Job& job, d
     const auto point = static_cast<std::size_t>(*std::get<jobs::Pin>(found->second).point);
     pace = points[std::min(point, points.size() - 1)].time;
   }
+  std::vector<int> wanted;
   for (int p = 0; p < job.num_pipelines(); ++p) {
     const model::Frontier& frontier = pipelines[p]->frontier;
-    const int wanted = degrees[p] > 1 ? static_cast<int>(frontier.points.size()) - 1 : slowest_within(frontier, pace);
+    wanted.push_back(degrees[p] > 1 ? static_cast<int>(frontier.points.size()) - 1 : slowest_within(frontier, pace));
+  }
+  return wanted;
+}
+
+Status check_deployed_plan(const TestDatabase& database, const jobs::Job& job, double now_s) {
+  if (!job.plan || !job.live()) return Ok{};
+  const auto wrong = [&](const std::string& what) { return Error{ErrorCode::internal, job.id + ": " + what}; };
+  for (const jobs::Notice& n : job.notices) {
+    if (!n.in_force && n.effective_s <= now_s) return wrong("notice " + n.id + " is not in force at its time");
+  }
+  if (job.plan->budget) return Ok{};
+  const std::vector<int> wanted = wanted_points(database, job, now_s);
+  if (wanted.empty()) return wrong("it has a plan, and no frontier");
+  for (int p = 0; p < job.num_pipelines(); ++p) {
     if (job.plan->of(p).input != job.input_of[p]) return wrong("its plan is of another input");
-    if (job.plan->of(p).point != wanted) {
-      return wrong(fmt::format("pipeline {} runs point {}, {} is wanted", p, job.plan->of(p).point, wanted));
+    if (job.plan->of(p).point != wanted[p]) {
+      return wrong(fmt::format("pipeline {} runs point {}, {} is wanted", p, job.plan->of(p).point, wanted[p]));
     }
   }
   return Ok{};

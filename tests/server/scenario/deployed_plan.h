@@ -6,12 +6,16 @@
 // Source:  paper section 3.2, min(T*, T').
 #pragma once
 
+#include <vector>
+
 #include "base/result.h"
 #include "server/jobs/job.h"
 #include "tests/support/test_store.h"
 
 namespace perseus::testing {
 
+/// By pipeline; what time has made due is in force. Empty: a frontier is missing.
+std::vector<int> wanted_points(const TestDatabase& database, const jobs::Job& job, double now_s);
 Status check_deployed_plan(const TestDatabase& database, const jobs::Job& job, double now_s);
 
 }  // namespace perseus::testing

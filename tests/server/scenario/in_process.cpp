@@ -29,6 +29,7 @@ void InProcess::kill() {
   held_.clear();
   held_refining_.clear();
   held_answers_.clear();
+  held_results_.clear();
   at_store_.clear();
 }
 
@@ -90,13 +91,23 @@ void InProcess::submit(Kind kind, Work work) {
     held_refining_.push_back(std::move(work));
     return;
   }
-  queue_.push_back([work = std::move(work)] { work()(); });
+  queue_.push_back([this, work = std::move(work)] {
+    auto result = work();
+    holding_results_ ? held_results_.push_back(std::move(result)) : result();
+  });
 }
 
 void InProcess::hold_answers(bool hold) {
   holding_answers_ = hold;
   if (hold) return;
   std::ranges::move(std::exchange(held_answers_, {}), std::back_inserter(queue_));
+  settle();
+}
+
+void InProcess::hold_results(bool hold) {
+  holding_results_ = hold;
+  if (hold) return;
+  std::ranges::move(std::exchange(held_results_, {}), std::back_inserter(queue_));
   settle();
 }
 
@@ -150,9 +161,16 @@ void InProcess::settle() {
 }
 
 void InProcess::go_to(double seconds) {
+  go_to_as_due(seconds);
+  service_->tick();
+  settle();
+}
+
+void InProcess::go_to_as_due(double seconds) {
   constexpr int most_at_once = 10;  // what one moment's work makes due at the same moment
   const double until_s = start_s_ + seconds;
   int at_once = 0;
+  settle();
   while (true) {
     const auto next = service_->next_wake();
     if (!next || *next > until_s) break;
@@ -164,8 +182,6 @@ void InProcess::go_to(double seconds) {
     if (at_once > most_at_once) break;
   }
   clock_.turn_to(std::max(until_s, clock_.now_s()));
-  service_->tick();
-  settle();
 }
 
 template <class T>

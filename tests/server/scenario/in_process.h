@@ -50,6 +50,8 @@ class InProcess final : public ScenarioTarget, public work::Executor {
   /// The connection of a wait ends on its way, not by the rank's host.
   void lose_wait(int wait);
   void go_to(double seconds) override;
+  /// The same, and the service is not woken at the end unless it asks for that.
+  void go_to_as_due(double seconds);
   [[nodiscard]] double now_s() const override { return clock_.now_s(); }
   bool hold_work(bool hold) override;
   void restart() override;
@@ -80,6 +82,8 @@ class InProcess final : public ScenarioTarget, public work::Executor {
   void submit(Kind kind, Work work) override;
   /// Holds back results of reads of the store, or delivers them.
   void hold_answers(bool hold);
+  /// Holds back results of computed work, or delivers them.
+  void hold_results(bool hold);
   /// Pauses refining, or resumes it; other work is done.
   void hold_refining(bool hold);
 
@@ -106,8 +110,8 @@ class InProcess final : public ScenarioTarget, public work::Executor {
   std::deque<std::function<void()>> at_store_;  ///< calls that a frozen store has not answered
   bool frozen_ = false;
   std::deque<Work> held_, held_refining_;
-  std::vector<std::function<void()>> held_answers_;
-  bool holding_ = false, holding_refining_ = false, holding_answers_ = false;
+  std::vector<std::function<void()>> held_answers_, held_results_;
+  bool holding_ = false, holding_refining_ = false, holding_answers_ = false, holding_results_ = false;
   std::unique_ptr<TestStore> store_;
   std::unique_ptr<service::Service> service_;
   std::vector<std::shared_ptr<std::optional<Result<jobs::PlanAnswer>>>> waits_;

@@ -13,6 +13,7 @@ constexpr std::array kDomains{"hall", "row-a", "row-b"};
 constexpr std::array kTeams{"red", "blue"};
 constexpr double kAnswer_s = 10;    // ServiceOptions::store_answers_s
 constexpr double kAsksOnce_s = 20;  // PlanningOptions::maximum_clock_after_s
+constexpr double kGenerous_w = 1e5;
 
 void ignore(const auto& /*answer*/) {}
 
@@ -23,7 +24,7 @@ SimulatedJob* SimulatedCluster::some_job() {
 }
 
 void SimulatedCluster::act() {
-  switch (dice_.roll(0, 27)) {
+  switch (dice_.roll(0, 29)) {
     case 0:
       return job_comes();
     case 1:
@@ -69,6 +70,9 @@ void SimulatedCluster::act() {
     case 25:
       return kill_within_a_call();
     case 26:
+    case 27:
+      return network();
+    case 28:
       if (trouble_ != Trouble::none) return;
       return stop_in_order();
     default: {
@@ -136,10 +140,12 @@ void SimulatedCluster::job_arrived(const std::string& id, const jobs::RegisterJo
   job->microbatches = request.profile == "short" ? 3 : 6;
   job->keeps_budgets = !dice_.one_in(6);
   job->paces = dice_.one_in(2);
+  const bool patient = dice_.one_in(4);
   const char row = dice_.one_in(2) ? 'a' : 'b';
   for (int rank = 0; rank < request.degrees.world_size(); ++rank) {
     const std::string host = dice_.one_in(5) ? "unknown" : fmt::format("{}-{}", row, rank);
     job->ranks.push_back({BudgetedRank(id, rank, job->microbatches, host)});
+    if (patient) job->ranks.back().process.be_patient();
   }
   SimulatedJob& arrived = *job;
   jobs_.push_back(std::move(job));
@@ -154,6 +160,7 @@ void SimulatedCluster::start_rank(SimulatedJob& job, std::size_t rank) {
   note(fmt::format("{}: rank {} starts", job.name, rank));
   one.alive = true;
   one.closed = false;
+  one.process.cut_off(0);
   one.contact_s = now_s();
   excused_ = true;
   const auto epoch = std::make_shared<std::int64_t>(0);
@@ -216,7 +223,22 @@ void SimulatedCluster::rank_ends() {
   note(fmt::format("a rank of {} ends{}", job->name, rank.closed ? "" : ": its host is cut off"));
   rank.process.end(*server_, rank.closed);
   rank.alive = false;
-  rank.contact_s = std::max(rank.contact_s, now_s());
+  if (!rank.process.is_cut_off(now_s())) rank.contact_s = std::max(rank.contact_s, now_s());
+}
+
+/// Hosts run on and are cut off: their processes return as they were.
+void SimulatedCluster::network() {
+  SimulatedJob* const job = some_job();
+  if (job == nullptr || job->finished) return;
+  const double for_s = dice_.one_in(2) ? dice_.real(5, 300) : dice_.real(1, 20) * 3600;
+  const bool all = !dice_.one_in(3);
+  note(fmt::format("{} of {} are cut off for {:.0f} s", all ? "all hosts" : "some hosts", job->name, for_s));
+  for (SimulatedRank& rank : job->ranks) {
+    if (!rank.alive || !rank.process.waits() || (!all && dice_.one_in(2))) continue;
+    rank.process.end(*server_, false);
+    rank.process.cut_off(now_s() + for_s);
+    rank.contact_s = std::max(rank.contact_s, now_s());
+  }
 }
 
 void SimulatedCluster::job_dies() {
@@ -229,7 +251,7 @@ void SimulatedCluster::job_dies() {
     rank.process.end(*server_, closes);
     rank.closed = closes;
     rank.alive = false;
-    rank.contact_s = std::max(rank.contact_s, now_s());
+    if (!rank.process.is_cut_off(now_s())) rank.contact_s = std::max(rank.contact_s, now_s());
   }
   if (dice_.one_in(2)) pass(dice_.real(60, 130));
 }
@@ -248,15 +270,23 @@ void SimulatedCluster::ranks_return() {
   start_rank(*job, restarted);
 }
 
-/// All ranks report what they have run since they last did, by the plan; once in a while one step is late.
+/// Reports follow each other: two late steps in a row are no straggler yet.
 void SimulatedCluster::train() {
   SimulatedJob* const job = some_job();
-  if (job == nullptr || !job->runs() || !healthy_for(15)) return;
+  if (job == nullptr) return;
+  for (int reports = dice_.roll(1, 4); reports > 0 && report(*job); --reports) pass(dice_.real(3, 30));
+}
+
+/// All ranks report what they have run since they last did, by the plan; once in a while one step is late.
+bool SimulatedCluster::report(SimulatedJob& of) {
+  SimulatedJob* const job = &of;
+  const auto cut_off = [this](const SimulatedRank& rank) { return rank.process.is_cut_off(now_s()); };
+  if (!job->runs() || !healthy_for(15) || std::ranges::any_of(job->ranks, cut_off)) return false;
   const jobs::Job& log = log_of(job->id).job;
   const auto view = server_->job(job->id);
-  if (!view || !log.plan || view->pipelines.empty()) return;
+  if (!view || !log.live() || !log.plan || view->pipelines.empty()) return false;
   const Seconds takes = std::ranges::max(view->pipelines, {}, &jobs::JobView::PipelineView::time).time;
-  if (takes <= Seconds(0)) return;
+  if (takes <= Seconds(0)) return false;
   const double most = (now_s() - std::max(job->trained_s, log.joined_s)) / takes.value();
   // Of a rank that has not joined the others' restart nothing counts, so nothing is rejected.
   const bool together =
@@ -265,7 +295,7 @@ void SimulatedCluster::train() {
   // Two late steps in a row are no straggler yet.
   const bool late = !lies && (job->late_steps == 1 || (job->late_steps == 0 && dice_.one_in(3)));
   const auto count = lies ? 20'000 : static_cast<std::int64_t>(std::min(most, late ? 1.0 : dice_.roll(1, 40)));
-  if (count < 1) return;
+  if (count < 1) return false;
   note(fmt::format("{} reports {} iterations{}", job->name, count, lies ? ", more than there can be" : ""));
   if (!lies) {
     job->trained_s = now_s();
@@ -290,6 +320,7 @@ void SimulatedCluster::train() {
     job->ranks[rank].contact_s = now_s();
   }
   server_->settle();
+  return true;
 }
 
 void SimulatedCluster::timed_wait() {
@@ -297,13 +328,14 @@ void SimulatedCluster::timed_wait() {
   if (job == nullptr || job->finished) return;
   const int rank = dice_.roll(0, static_cast<int>(job->ranks.size()) - 1);
   SimulatedRank& of = job->ranks[rank];
-  if (!of.alive) return;
+  if (!of.alive || of.process.is_cut_off(now_s())) return;
   jobs::WaitForPlan request{job->id,           rank, of.process.named_version(), std::nullopt, 1.0 * dice_.roll(1, 20),
                             of.process.epoch()};
   if (dice_.one_in(4)) request.iteration = 1'000'000'000;  // only this rank says so
   if (dice_.one_in(4)) request.asks_once = true, request.max_wait_s.reset();
   note(fmt::format("{}: rank {} waits for {} s", job->name, rank, request.max_wait_s.value_or(kAsksOnce_s)));
-  timed_.push_back({server_->wait_for_plan(request), now_s() + request.max_wait_s.value_or(kAsksOnce_s)});
+  timed_.push_back({server_->wait_for_plan(request), now_s() + request.max_wait_s.value_or(kAsksOnce_s),
+                    request.asks_once ? live::kRetryAfter_s : 0});
   of.contact_s = timed_.back().until_s;  // also if its process ends before
   const bool durable = of.acknowledged == static_cast<double>(of.process.epoch()) && of.process.epoch() > 1;
   if (!durable || !healthy_for(15)) return;
@@ -334,11 +366,15 @@ void SimulatedCluster::straggler() {
   }
   request.delay = Seconds(dice_.one_in(2) ? 0 : dice_.roll(1, 60));
   request.degree = dice_.one_in(3) ? 1 : 0.9 + 0.1 * dice_.roll(1, 6);
+  set_straggler(*job, request, dice_.one_in(4) ? 2 : 1);  // a retry
+}
+
+void SimulatedCluster::set_straggler(SimulatedJob& of, const jobs::SetStraggler& request, int times) {
+  SimulatedJob* const job = &of;
   note(fmt::format("{}: a straggler by {:.1f} in {:.0f} s", job->name, request.degree, request.delay.value()));
   job->straggled = true;
   straggles_s_.push_back(now_s());
   straggles_s_.push_back(now_s() + request.delay.value());
-  const int times = dice_.one_in(4) ? 2 : 1;  // a retry
   // A notice among others that are to come, or an end, may be a new one each time.
   bool is_plain = request.degree > 1 && !request.job.empty();
   for (const jobs::Notice& notice : log_of(job->id).job.notices) is_plain &= notice.in_force;
@@ -389,10 +425,7 @@ void SimulatedCluster::policy() {
     server_->service().clear_policy({job->id, kind}, expect<Ok>("clear policy", 2 * kAnswer_s));
   } else {
     jobs::SetPolicy request{job->id, jobs::Pin{std::nullopt, dice_.roll(0, 40)}};
-    if (dice_.one_in(2)) {
-      request.policy = jobs::MaxSlowdown{1 + 0.1 * dice_.roll(0, 3), 5, {{now_s() - 5, 9}, {now_s() + 25, 1}}, "EUR"};
-      straggles_s_.push_back(now_s() + 25);
-    }
+    if (dice_.one_in(2)) { return set_signal(*job, 25); }
     note(fmt::format("{}: policy {}", job->name, jobs::kind_of(request.policy)));
     server_->service().set_policy(
         request, expect<jobs::PolicyChanged>("policy", 2 * kAnswer_s, [this, request](const jobs::PolicyChanged&) {
@@ -403,6 +436,16 @@ void SimulatedCluster::policy() {
         }));
   }
   straggles_s_.push_back(now_s());
+  server_->settle();
+}
+
+void SimulatedCluster::set_signal(SimulatedJob& job, double falls_in_s) {
+  const jobs::SetPolicy request{
+      job.id, jobs::MaxSlowdown{1 + 0.1 * dice_.roll(0, 3), 5, {{now_s() - 5, 9}, {now_s() + falls_in_s, 1}}, "EUR"}};
+  straggles_s_.push_back(now_s());
+  straggles_s_.push_back(now_s() + falls_in_s);
+  note(fmt::format("{}: a signal that falls in {:.0f} s", job.name, falls_in_s));
+  server_->service().set_policy(request, expect<jobs::PolicyChanged>("signal", 2 * kAnswer_s));
   server_->settle();
 }
 
@@ -443,11 +486,12 @@ void SimulatedCluster::limits() {
     if (!job->finished) watts += 525.0 * job->request.degrees.dp;
   }
   watts = std::max(500.0, watts);
+  const bool generous = dice_.one_in(4);
   for (int d = 0; d < 3; ++d) {
     std::string limits;
     double from_s = 0;
     for (int steps = d == 0 ? dice_.roll(1, 3) : dice_.roll(0, 2); steps > 0; --steps) {
-      const double limit_w = watts * dice_.real(d == 0 ? 0.5 : 0.3, 1.1);
+      const double limit_w = generous ? kGenerous_w : watts * dice_.real(d == 0 ? 0.5 : 0.3, 1.1);
       limits += fmt::format(R"({}{{"from_s":{},"limit_w":{}}})", limits.empty() ? "" : ",", from_s, limit_w);
       from_s = std::max(from_s, now_s()) + dice_.real(5, 60);
     }
@@ -464,11 +508,13 @@ void SimulatedCluster::limits() {
   note("limits: " + text);
   excused_ = true;
   pacing_ = paces;
-  site_sure_ = false;
-  server_->service().set_site(*document, {}, expect<Ok>("limits", 2 * kAnswer_s, [this, text = *document](const Ok&) {
+  site_sure_ = generous_ = false;
+  const auto acknowledged = [this, generous, text = *document](const Ok&) {
     has_site_ = site_sure_ = true;
+    generous_ = generous;
     site_text_ = jobs::format_site_document(text);
-  }));
+  };
+  server_->service().set_site(*document, {}, expect<Ok>("limits", 2 * kAnswer_s, acknowledged));
   server_->settle();
   server_->service().tick();
   server_->settle();
@@ -491,6 +537,7 @@ void SimulatedCluster::meter() {
   const double watts = dice_.real(100, 3000);
   note(fmt::format("a meter reads {:.0f} W", watts));
   excused_ = true;
+  generous_ = false;
   server_->service().take_meter_readings({{"hall", now_s(), Watts(watts)}}, expect<Ok>("meter", 2 * kAnswer_s));
   server_->settle();
 }
@@ -522,9 +569,20 @@ void SimulatedCluster::admission() {
 
 void SimulatedCluster::trouble() {
   if (trouble_ != Trouble::none) return;
-  const double for_s = dice_.one_in(2) ? dice_.real(0.1, 9) : dice_.real(9, 40);
+  const int kind = dice_.roll(0, 5);
+  const double for_s = kind > 3 || dice_.one_in(2) ? dice_.real(0.1, 9) : dice_.real(9, 40);
+  if (SimulatedJob* const job = some_job(); job != nullptr && !job->finished && dice_.one_in(2)) {
+    // What is announced becomes due meanwhile.
+    for (int notices = dice_.roll(0, 2); notices > 0; --notices) {
+      jobs::SetStraggler request{job->id, {}, Seconds(dice_.real(0.5, for_s + 1)), 1 + 0.1 * dice_.roll(1, 6)};
+      request.target.pipeline = 0;
+      set_straggler(*job, request);
+    }
+    if (dice_.one_in(2)) set_signal(*job, dice_.real(0.5, for_s + 1));
+  }
+  trouble_s_ = now_s();
   trouble_until_s_ = now_s() + for_s;
-  switch (dice_.roll(0, 3)) {
+  switch (kind) {
     case 0:
       trouble_ = Trouble::hangs;
       server_->freeze_store(true);
@@ -537,11 +595,25 @@ void SimulatedCluster::trouble() {
       trouble_ = Trouble::full;
       server_->fill_disk(true);
       break;
-    default:
+    case 3:
       trouble_ = Trouble::loses_answers;
       server_->lose_answers(true);
+      break;
+    case 4:
+      trouble_ = Trouble::reads_are_late;
+      server_->hold_answers(true);
+      break;
+    default:
+      trouble_ = Trouble::results_are_late;
+      server_->hold_results(true);
   }
-  constexpr std::array names{"", "hangs", "refuses everything", "refuses changes", "loses its answers"};
+  constexpr std::array names{"",
+                             "hangs",
+                             "refuses everything",
+                             "refuses changes",
+                             "loses its answers",
+                             "reads late",
+                             "answers in time, and the planner late,"};
   note(fmt::format("the database {} for {:.1f} s", names[static_cast<std::size_t>(trouble_)], for_s));
   // Something is under way meanwhile.
   for (int k = dice_.roll(0, 3); k > 0; --k) {
@@ -559,6 +631,7 @@ void SimulatedCluster::stop_in_order() {
     return view && view->total ? view->total->iterations : 0;
   };
   for (const auto& job : jobs_) {
+    if (dice_.one_in(2)) (void)report(*job);
     if (healthy_for(15) && log_of(job->id).job.live()) counted.emplace_back(job.get(), total_of(*job));
   }
   server_->stop_and_start();
@@ -585,11 +658,9 @@ void SimulatedCluster::kill_within_a_call() {
   server_->service().set_straggler(request, [](const Result<jobs::StragglerSet>& answer) { ignore(answer); });
   server_->step(pieces);
   // Power is lost for the database, too: what it has not committed is gone, and it starts anew.
-  server_->break_store(false);
-  server_->fill_disk(false);
-  server_->lose_answers(false);
-  trouble_ = Trouble::none;
-  well_s_ = now_s();
+  end_trouble();
+  server_->hold_answers(false);
+  server_->hold_results(false);
   server_->lose_power();
   killed();
 }

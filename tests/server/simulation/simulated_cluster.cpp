@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error_table.h"
 #include "tests/server/simulation/simulated_calls.h"
@@ -11,6 +12,7 @@ namespace perseus::testing {
 namespace {
 
 constexpr double kDay_s = 86'400;
+constexpr double kSoon_s = 0.6;  // more than kLate_s of the promises
 const std::map<std::string, int> kProfiles{{"short", 3}, {"long", 6}};
 
 }  // namespace
@@ -27,7 +29,7 @@ Watts SimulatedJob::draws(double now_s) const {
 
 SimulatedCluster::SimulatedCluster(std::uint64_t seed) : dice_(seed) {
   options_.random_id = [this, seed] { return fmt::format("{:016x}{:016x}", seed, ++ids_); };
-  options_.idle_expiry_s = kDay_s;
+  options_.idle_expiry_s = kDay_s / 4;
   server_ = std::make_unique<InProcess>(options_, database_with(kProfiles));
   up_s_ = well_s_ = awake_s_ = now_s();
 }
@@ -60,26 +62,40 @@ void SimulatedCluster::pass(double seconds) {
     // Longer and longer steps where nothing is due.
     const double most_s = has_site_ ? 1 : trouble_ != Trouble::none ? 5 : 600;
     step_s = std::min(1.6 * step_s, most_s);
-    const double moment_s = std::min(step_s, until_s - seconds_);
+    const double moment_s = std::min({step_s, until_s - seconds_, std::max(0.01, next_due_s() + kSoon_s - now_s())});
     one_moment(moment_s, seconds_ + moment_s >= until_s);
   }
 }
 
+double SimulatedCluster::next_due_s() const {
+  double next_s = std::numeric_limits<double>::infinity();
+  for (const double at_s : straggles_s_) next_s = at_s > now_s() - kSoon_s ? std::min(next_s, at_s) : next_s;
+  for (const TimedWait& one : timed_) next_s = one.until_s > now_s() - kSoon_s ? std::min(next_s, one.until_s) : next_s;
+  return next_s;
+}
+
+void SimulatedCluster::end_trouble() {
+  server_->break_store(false);
+  server_->fill_disk(false);
+  server_->lose_answers(false);
+  trouble_ = Trouble::none;
+  well_s_ = now_s();
+}
+
 void SimulatedCluster::one_moment(double seconds, bool thorough) {
   seconds_ += seconds;
-  server_->go_to(seconds_);
+  ++figures_.steps;
+  server_->go_to_as_due(seconds_);
   if (trouble_ != Trouble::none && now_s() >= trouble_until_s_) {
-    server_->break_store(false);
-    server_->fill_disk(false);
-    server_->lose_answers(false);
-    trouble_ = Trouble::none;
-    well_s_ = now_s();
+    end_trouble();
     note("the database is well again");
     server_->freeze_store(false);
-    server_->go_to(seconds_);
+    server_->hold_answers(false);
+    server_->hold_results(false);
+    server_->go_to_as_due(seconds_);
   }
   ranks_act();
-  server_->go_to(seconds_);
+  server_->go_to_as_due(seconds_);
   check(thorough);
 }
 
@@ -97,8 +113,10 @@ void SimulatedCluster::sleep(double seconds) {
 void SimulatedCluster::ranks_act() {
   for (const auto& job : jobs_) {
     for (SimulatedRank& rank : job->ranks) {
-      if (!rank.alive) continue;
+      if (!rank.alive || rank.process.is_cut_off(now_s())) continue;
       take_answer(*job, rank);
+      // Its connection was open until now, or until it was answered.
+      if (const auto wait = rank.process.waits(); wait && !server_->answer_of(*wait)) rank.contact_s = now_s();
       rank.process.act(*server_, dice_);
       take_answer(*job, rank);
       if (rank.process.waits()) rank.contact_s = now_s();

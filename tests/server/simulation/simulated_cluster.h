@@ -60,7 +60,9 @@ struct SimulatedJob {
   std::int64_t counted = 0;    ///< iterations, when the test looked last
   int late_steps = 0;          ///< the last ones that were reported
   Watts counted_w;
-  bool was_silent = false;
+  std::optional<double> granted_w;  ///< its grant and the limits' correction, when the test looked last
+  double correction = 1;
+  bool was_silent = false, counted_silent = false;
   std::int64_t viewed = -1;                                   ///< the last event when its view was checked
   std::int64_t streamed = 0;                                  ///< the last event of its stream
   std::map<std::pair<std::int64_t, int>, std::string> plans;  ///< what ranks received, by version and rank
@@ -78,6 +80,7 @@ class SimulatedCluster {
 
   struct Figures {
     int actions = 0, kills = 0, jobs = 0;
+    std::size_t steps = 0;  ///< after each of which all is checked
     double slept_s = 0;
   };
   [[nodiscard]] const Figures& figures() const { return figures_; }
@@ -92,16 +95,19 @@ class SimulatedCluster {
   struct TimedWait {
     int wait = 0;
     double until_s = 0;
+    double late_s = 0;  ///< what its answer needs may be read first
   };
-  enum class Trouble { none, hangs, refuses, full, loses_answers };
+  enum class Trouble { none, hangs, refuses, full, loses_answers, reads_are_late, results_are_late };
 
   // Time: simulated_cluster.cpp.
   void pass(double seconds);
   void sleep(double seconds);
   void one_moment(double seconds, bool thorough = false);
   void ranks_act();
-  void disconnect();
   void killed();
+  void end_trouble();
+  /// When the next of what is announced becomes due: a notice, a signal, the end of a wait.
+  [[nodiscard]] double next_due_s() const;
   [[nodiscard]] double now_s() const { return server_->now_s(); }
   /// Since when the database has been well, and the server up.
   [[nodiscard]] bool healthy_for(double seconds) const;
@@ -123,10 +129,13 @@ class SimulatedCluster {
   void job_is_removed();
   void start_rank(SimulatedJob& job, std::size_t rank);
   void rank_ends();
+  void network();
   void job_dies();
   void ranks_return();
   void straggler();
+  void set_straggler(SimulatedJob& job, const jobs::SetStraggler& request, int times = 1);
   void straggler_withdrawn();
+  void set_signal(SimulatedJob& job, double falls_in_s);
   void policy();
   void tier();
   void limits();
@@ -134,6 +143,7 @@ class SimulatedCluster {
   void meter();
   void admission();
   void train();
+  bool report(SimulatedJob& job);
   void timed_wait();
   void trouble();
   void stop_in_order();
@@ -146,6 +156,9 @@ class SimulatedCluster {
   void follow_logs();
   void check_job(SimulatedJob& job, bool thorough);
   void check_ranks(SimulatedJob& job, const jobs::Job& log);
+  void check_grant(SimulatedJob& job, const jobs::Job& log);
+  /// Ranks follow what time has made due, whatever the database does.
+  void check_due(const SimulatedJob& job, const SimulatedRank& rank, const jobs::Job& log);
   void check_silence(SimulatedJob& job, const jobs::Job& log);
   void check_view(SimulatedJob& job, const jobs::Job& log);
   std::optional<Result<jobs::JobView>> view_of(const std::string& id);
@@ -171,7 +184,7 @@ class SimulatedCluster {
   std::shared_ptr<int> run_ = std::make_shared<int>(0);  ///< of the server: an earlier one answers nothing
   double up_s_ = 0, well_s_ = 0, awake_s_ = 0;
   Trouble trouble_ = Trouble::none;
-  double trouble_until_s_ = 0;
+  double trouble_s_ = 0, trouble_until_s_ = 0;
   std::vector<std::shared_ptr<Call>> calls_;
   std::vector<TimedWait> timed_;
   std::vector<std::unique_ptr<SimulatedJob>> jobs_;
@@ -185,6 +198,7 @@ class SimulatedCluster {
 
   // The site.
   bool has_site_ = false, pacing_ = false, excused_ = false;
+  bool generous_ = false;   ///< no limit is near, and no meter has said anything since
   bool site_sure_ = false;  ///< site_text_ was acknowledged, and nothing was requested since
   std::string site_text_;
   std::map<std::string, Watts> counted_;

@@ -15,7 +15,6 @@ namespace {
 
 constexpr double kSlack_w = 1e-3, kMixed = 1.03;  // clocks of two plans may draw more than either
 const Watts kMostOfARank_w(260);
-constexpr double kReadAgain_s = 3;                      // what a wait needs may be read first
 constexpr double kLate_s = 0.5;                         // what is due may be seen so much later
 constexpr double kLongestLease_s = 30, kSilent_s = 45;  // a rank is silent the lease and so long after its last call
 
@@ -122,6 +121,11 @@ void SimulatedCluster::take_answer(SimulatedJob& job, SimulatedRank& rank) {
   if (!schedule) return;
   note(fmt::format("  {}: rank {} gets version {}", job.name, number, schedule->version));
   follow_logs();
+  const jobs::Job& log = log_of(job.id).job;
+  const bool asked_since = rank.process.asked_s() > log.updated_s;
+  if (log.state == jobs::JobState::expired && asked_since && trouble_ == Trouble::none) {
+    broken(fmt::format("{}: rank {} gets a plan, and its job has expired", job.id, number));
+  }
   std::vector<int> clocks;
   for (const auto& one : schedule->clocks) clocks.push_back(static_cast<int>(one.clock.value()));
   const std::string what =
@@ -143,7 +147,9 @@ void SimulatedCluster::check_ranks(SimulatedJob& job, const jobs::Job& log) {
       broken(fmt::format("{}: the epoch of rank {} goes back", job.id, number));
     }
     const auto wait = rank.process.waits();
-    if (!rank.alive || !wait || server_->answer_of(*wait) || !healthy_for(15)) continue;
+    if (!rank.alive || !wait || server_->answer_of(*wait)) continue;
+    check_due(job, rank, log);
+    if (!healthy_for(15)) continue;
     const double waited_s = now_s() - std::max(rank.process.asked_s(), awake_s_);
     if (log.live() && log.plan && log.plan->version == log.version && log.version != rank.process.named_version()) {
       broken(fmt::format("{}: rank {} waits with version {}, and {} is durable", job.id, number,
@@ -154,6 +160,22 @@ void SimulatedCluster::check_ranks(SimulatedJob& job, const jobs::Job& log) {
       broken(fmt::format("{}: rank {} waits for {:.1f} s, its lease is {} s", job.id, number, waited_s,
                          log.plan->budget->lease_s));
     }
+  }
+}
+
+void SimulatedCluster::check_due(const SimulatedJob& job, const SimulatedRank& rank, const jobs::Job& log) {
+  constexpr double late_s = 3;  // as long may the database take before it counts as late
+  const bool lasts = trouble_ != Trouble::none && now_s() < trouble_until_s_ && now_s() > trouble_s_ + late_s &&
+                     up_s_ < trouble_s_ && awake_s_ < trouble_s_;
+  const bool known = log.live() && log.plan && log.plan->version == log.version &&
+                     rank.process.named_version() == log.version && !log.plan->budget && !has_site_;
+  if (!lasts || !known || trouble_ == Trouble::results_are_late) return;
+  const int pipeline = static_cast<int>(&rank - job.ranks.data()) / 2;
+  const auto wanted = wanted_points(server_->database(), log, now_s());
+  if (wanted.empty() || wanted != wanted_points(server_->database(), log, now_s() - late_s)) return;
+  if (wanted[pipeline] != log.plan->of(pipeline).point) {
+    broken(fmt::format("{}: a rank waits with version {}, point {}; {} is due", job.id, log.version,
+                       log.plan->of(pipeline).point, wanted[pipeline]));
   }
 }
 
@@ -182,30 +204,48 @@ void SimulatedCluster::check_job(SimulatedJob& job, bool thorough) {
   const bool granted = log.live() && log.grant && log.grant->granted_w;
   if (granted && !job.keeps_budgets) broken(job.id + ": watts are granted to ranks that keep no budget");
   if (granted && !has_site_ && healthy_for(30)) broken(job.id + ": it has a grant, and there are no limits");
+  check_grant(job, log);
   check_ranks(job, log);
   check_silence(job, log);
   if (trouble_ == Trouble::hangs && now_s() < trouble_until_s_) check_durable_view(job, log);
   // Events follow at once where the database accepts them.
   if (!healthy_for(15)) return;
+  // Before the view, which would be an occasion to do what is due.
+  if (Status plan = check_deployed_plan(server_->database(), log, now_s()); !plan) broken(plan.error().message);
   if (thorough || log.sequence != job.viewed) check_view(job, log);
   job.viewed = log.sequence;
-  if (Status plan = check_deployed_plan(server_->database(), log, now_s()); !plan) broken(plan.error().message);
   if (log.live() && job.streamed < log.sequence) broken(job.id + ": its stream lacks events");
+}
+
+void SimulatedCluster::check_grant(SimulatedJob& job, const jobs::Job& log) {
+  const auto granted_w = log.grant ? log.grant->granted_w : std::nullopt;
+  const double correction = log.grant ? log.grant->correction : 1;
+  if (log.silent && job.was_silent && granted_w && job.granted_w && correction == job.correction &&
+      *granted_w > *job.granted_w + kSlack_w) {
+    broken(fmt::format("{}: it is silent, and its grant grows from {:.3f} to {:.3f} W", job.id, *job.granted_w,
+                       *granted_w));
+  }
+  if (granted_w && !job.granted_w && generous_ && site_sure_ && healthy_for(30)) {
+    broken(fmt::format("{}: {:.3f} W are granted, and no limit is near", job.id, *granted_w));
+  }
+  job.granted_w = granted_w;
+  job.correction = correction;
+  job.was_silent = log.silent.has_value();
 }
 
 void SimulatedCluster::check_silence(SimulatedJob& job, const jobs::Job& log) {
   if (!log.live() || log.ranks_registered == 0 || !healthy_for(15)) return;
-  // An operator's calls delay it, too (active_s).
-  double contact_s = std::max({up_s_, awake_s_, log.joined_s, log.active_s});
+  double contact_s = std::max({up_s_, awake_s_, log.joined_s});
   bool waits = false, calls = false;
   for (const SimulatedRank& rank : job.ranks) {
     contact_s = std::max(contact_s, rank.contact_s);
     waits |= rank.alive && rank.process.waits() && !server_->answer_of(*rank.process.waits());
-    calls |= rank.alive && now_s() - rank.process.asked_s() < kSilent_s;
+    calls |= rank.alive && !rank.process.is_cut_off(now_s()) && now_s() - rank.process.asked_s() < kSilent_s;
   }
   const double patience_s = kLongestLease_s + kSilent_s + kLate_s;
   if (waits && log.silent) broken(job.id + ": it counts as silent, and a rank of it waits");
-  const bool dead = std::ranges::none_of(job.ranks, &SimulatedRank::alive);
+  const bool dead = std::ranges::all_of(
+      job.ranks, [this](const SimulatedRank& rank) { return !rank.alive || rank.process.is_cut_off(now_s()); });
   if (dead && now_s() - std::max(contact_s, well_s_) > patience_s && !log.silent) {
     broken(fmt::format("{}: no rank has called for {:.0f} s, and it does not count as silent", job.id,
                        now_s() - contact_s));
@@ -326,11 +366,11 @@ void SimulatedCluster::check_site() {
       broken(job->id + ": it has a grant before all its ranks have registered");
     // It keeps what it had.
     const bool silent = log.silent.has_value();
-    if (silent && job->was_silent && !excused_ && shown->counted > job->counted_w + Watts(kSlack_w)) {
+    if (silent && job->counted_silent && !excused_ && shown->counted > job->counted_w + Watts(kSlack_w)) {
       broken(fmt::format("{}: it is silent, and counts as {:.3f} W, {:.3f} before", job->id, shown->counted.value(),
                          job->counted_w.value()));
     }
-    job->was_silent = silent;
+    job->counted_silent = silent;
     check_place(*job, log, *shown, view->domains[shown->domain].name);
     if (!pacing_) no_longer_paced += std::max(Watts(0), shown->counted - job->counted_w);
     job->counted_w = shown->counted;
@@ -381,7 +421,7 @@ void SimulatedCluster::check_calls() {
   }
   std::erase_if(timed_, [this](const TimedWait& one) { return server_->answer_of(one.wait).has_value(); });
   for (const TimedWait& one : timed_) {
-    const double late_s = healthy_for(25) ? kReadAgain_s : 31;
+    const double late_s = healthy_for(25) ? one.late_s + kLate_s : 31;
     if (now_s() > std::max(one.until_s, awake_s_) + late_s) broken("a wait with a time limit has no answer");
   }
 }

@@ -48,8 +48,9 @@ Lived live(std::uint64_t seed) {
   try {
     cluster.live(kDaysOfACluster);
   } catch (const BrokenPromise& promise) {
-    lived.broken = fmt::format("seed {}: {}\nWhat happened last:\n{}Again: PERSEUS_SIMULATION_SEED={}", seed,
-                               promise.what(), cluster.trace().text(), seed);
+    lived.broken =
+        fmt::format("seed {}: {}\nWhat happened last:\n{}Again: PERSEUS_SIMULATION_SEED={} perseus_simulation_tests",
+                    seed, promise.what(), cluster.trace().text(), seed);
   }
   (void)std::signal(SIGABRT, before);
   running = nullptr;
@@ -67,23 +68,24 @@ TEST(Simulation, KeepsEveryPromise) {
     ASSERT_EQ(lived.broken, "");
     return;
   }
-  const double days = from_environment("PERSEUS_SIMULATED_DAYS", 60);
+  const double days = from_environment("PERSEUS_SIMULATED_DAYS", 200);
   const auto first = static_cast<std::uint64_t>(from_environment("PERSEUS_FIRST_SEED", 1));
   SimulatedCluster::Figures sum;
   double lived_days = 0;
-  std::size_t lines = 0;
+  std::size_t lines = 0, steps = 0;
   for (std::uint64_t seed = first; lived_days < days; ++seed) {
     const Lived lived = live(seed);
     ASSERT_EQ(lived.broken, "");
     lived_days += kDaysOfACluster;
     lines += lived.lines;
+    steps += lived.figures.steps;
     sum.actions += lived.figures.actions;
     sum.kills += lived.figures.kills;
     sum.jobs += lived.figures.jobs;
     sum.slept_s += lived.figures.slept_s;
   }
-  fmt::print("{:.0f} days: {} actions, {} restarts, {} jobs, {:.0f} days asleep, {} lines; {:.1f} s of CPU\n",
-             lived_days, sum.actions, sum.kills, sum.jobs, sum.slept_s / 86'400, lines,
+  fmt::print("{:.0f} days: {} steps, {} actions, {} restarts, {} jobs, {:.0f} days asleep, {} lines; {:.1f} s of CPU\n",
+             lived_days, steps, sum.actions, sum.kills, sum.jobs, sum.slept_s / 86'400, lines,
              static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
 }
 
