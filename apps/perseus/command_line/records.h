@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io/report/comparison_text.h"
@@ -66,12 +67,15 @@ struct CellOf {
 
 template <class Row>
 struct Column {
+  // g++ 12 ends by itself on default values of members here.
+  Column(std::string_view k, CellOf<Row> c, std::string t = {}, CellFormat f = {}, double u = 1, bool j = true)
+      : key(k), cell(std::move(c)), title(std::move(t)), format(f), unit(u), in_json(j) {}
   std::string_view key;
   CellOf<Row> cell;
-  std::string title = {};  ///< "": not in text
-  CellFormat format = {};
-  double unit = 1;      ///< as TextColumn::unit
-  bool in_json = true;  ///< false: in text and CSV alone
+  std::string title;  ///< "": not in text
+  CellFormat format;
+  double unit;   ///< as TextColumn::unit
+  bool in_json;  ///< false: in text and CSV alone
 };
 
 struct Table {
