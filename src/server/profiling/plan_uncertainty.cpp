@@ -22,6 +22,7 @@ constexpr double kConfidence = 0.9;
 }  // namespace
 
 double quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
   std::ranges::sort(values);
   const double index = std::ceil(share * static_cast<double>(values.size())) - 1;
   return values[static_cast<std::size_t>(std::max(0.0, index))];

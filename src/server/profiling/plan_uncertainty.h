@@ -30,7 +30,7 @@ JudgedPlan judge_plan(const PlanningProblem& problem, const TimeEnergyModel& mod
 /// Iteration time with everything at the highest clock measured.
 Seconds time_at_highest(const model::ComputationDag& dag);
 
-/// The value that this share of the values does not exceed.
+/// The value that this share of the values does not exceed; 0 of none.
 double quantile(std::vector<double> values, double share);
 
 }  // namespace perseus::profiling

@@ -12,6 +12,7 @@
 #include "planning/planner/look_up.h"
 #include "planning/planner/realize.h"
 #include "server/profiling/plan_loss.h"
+#include "server/profiling/plan_uncertainty.h"
 #include "server/profiling/profile_estimate.h"
 #include "tests/support/simulated_job.h"
 #include "tests/support/simulated_profile.h"
@@ -334,6 +335,8 @@ TEST(OnlineProfiler, EverySecondWindowRunsAtTheHighestClock) {
   }
   EXPECT_GE(lower, 5);
 }
+
+TEST(PlanUncertainty, TheQuantileOfNothingIsZero) { EXPECT_EQ(quantile({}, 0.9), 0); }
 
 TEST(OnlineProfiler, AsksNoMoreThanSixtyIterations) {
   testing::SimulationOptions noisy;
