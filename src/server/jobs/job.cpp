@@ -52,6 +52,7 @@ struct Fold {
     const bool fits = e.rank >= 0 && e.rank < d.world_size() && e.dp_rank >= 0 && e.dp_rank < d.dp && e.pp_rank >= 0 &&
                       e.pp_rank < d.pp && e.tp_rank >= 0 && e.tp_rank < d.tp;
     if (!fits) return broken(fmt::format("rank {} does not fit", e.rank));
+    job.registered_s = at_s;
     job.silent.reset();
     job.silent_ranks.erase(e.rank);
     int& there = job.rank_at[job.coordinate(e.dp_rank, e.pp_rank, e.tp_rank)];

@@ -122,6 +122,7 @@ struct Job {
   double switch_latency_s = 0;    ///< the largest that a rank measured; 0: none
   std::set<int> without_latency;  ///< ranks whose client measures their switch latency and has not reported it
   double joined_s = 0;            ///< when the last new rank registered
+  double registered_s = 0;        ///< when the last process of any rank registered
 
   std::vector<std::string> input_of;                   ///< per pipeline: key of its input; empty: not known
   std::string profile_source, schedule;                ///< for people

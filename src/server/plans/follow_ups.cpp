@@ -122,7 +122,7 @@ double FollowUps::silent_from(const live::LiveJob& live, double now_s) const {
   const double heard_s = std::max({live.calls.last_s(), job.heard_s, opened_s_});
   if (!jobs::keeps_calling(job) && !all_have_ended(live)) return std::numeric_limits<double>::infinity();
   // What operators ask for says nothing of the ranks.
-  return (live.calls.waiters.empty() ? std::max(heard_s, job.joined_s) : now_s) + silence_s(live);
+  return (live.calls.waiters.empty() ? std::max(heard_s, job.registered_s) : now_s) + silence_s(live);
 }
 
 std::optional<jobs::EventBody> FollowUps::next_deployment(live::LiveJob& live, double now_s) const {
