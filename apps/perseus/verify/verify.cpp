@@ -100,11 +100,7 @@ std::vector<std::string> not_checked_in(const formats::PlanFile& file, const pro
     all.push_back(fmt::format("{} of {} pieces of the lower bound (--certificates)",
                               pieces - static_cast<std::size_t>(certificates), pieces));
   }
-  if (coarser_bound) {
-    all.emplace_back(
-        "how close the lower bound is to the best one, and whether it holds between what was proven: its "
-        "prices have other steps");
-  }
+  if (coarser_bound) { all.emplace_back("how close the lower bound is to the best one: its prices have other steps"); }
   if (planned_with == nullptr) {
     all.emplace_back("whether times, energies and error bars are those of a profile (--profile)");
   } else if (!planned_with->draws.empty()) {
@@ -117,6 +113,23 @@ std::vector<std::string> not_checked_in(const formats::PlanFile& file, const pro
     }
   }
   return all;
+}
+
+/// Where a bound is above the exact one: if anywhere, then at a vertex of one of the two.
+std::vector<std::string> above_exact(const model::ComputationDag& dag, const model::LowerBound& claimed,
+                                     const model::LowerBound& exact, double tolerance) {
+  std::vector<std::string> findings;
+  for (const model::LowerBound* bound : {&claimed, &exact}) {
+    for (const model::BoundVertex& vertex : bound->vertices) {
+      const Seconds deadline = std::max(vertex.time, claimed.t_min());
+      const Joules most = exact.at((1 - 1e-9) * deadline);  // a cliff's position is known to a part in 10^9
+      const Joules allowed = tolerance * (most + dag.total_blocking_power() * deadline);
+      if (claimed.at(deadline) - most <= allowed) continue;
+      findings.push_back(fmt::format("bound at {} s is {} J; the exact bound is {} J", deadline.value(),
+                                     claimed.at(deadline).value(), most.value()));
+    }
+  }
+  return findings;
 }
 
 /// A plan file and all findings about it.
@@ -156,8 +169,12 @@ Result<CheckedPlans> check_plans(const std::filesystem::path& path, const Verify
   options.bound_may_be_lower = bound.price_step > Watts(0) &&
                                std::ranges::count(checked.verified.findings, "bound", &checker::Finding::quantity) > 0;
   if (options.bound_may_be_lower) {
-    const auto exact = planner::compute_lower_bound(dag, deadlines, options.progress, true);
+    options.progress = {};
+    const auto exact = planner::compute_lower_bound(dag, deadlines, {}, true);
     checked.verified = checker::verify_frontier(dag, file->frontier, exact.certificates, options);
+    for (std::string& one : above_exact(dag, file->frontier.bound, exact.bound, options.bound_tolerance)) {
+      checked.verified.findings.push_back({-1, "bound", 0, 0, std::move(one)});
+    }
   }
   for (const checker::Finding& finding : checked.verified.findings) checked.findings.push_back(finding.message);
   checked.files = check_plan_files(*file, path, options.switch_latency, default_rule_of(*file), whole_directory,
@@ -227,7 +244,11 @@ void collect_not_checked(const std::filesystem::path& folder, CheckedSearch& che
     const bool there = std::filesystem::exists(folder / page, ignored);
     checked.not_checked.push_back(there ? page : fmt::format("{}, which is missing", page));
   }
-  std::ranges::move(foreign_files(folder), std::back_inserter(checked.not_checked));
+  std::vector<std::string> known = checked.names;
+  for (const char* name : {"configurations.csv", "configurations.html", "configurations.svg", "frontier.csv"}) {
+    known.emplace_back(name);
+  }
+  std::ranges::move(foreign_files(folder, known), std::back_inserter(checked.not_checked));
   std::map<std::string, std::vector<std::string>> configurations;  // by what was not checked of them
   for (std::size_t c = 0; c < checked.names.size(); ++c) {
     for (const std::string& one : checked.plans[c].not_checked) configurations[one].push_back(checked.names[c]);

@@ -215,12 +215,11 @@ std::string compare_csv(const std::string& text, const std::string& expected, co
   }
 }
 
-std::vector<std::string> foreign_files(const fs::path& folder) {
+std::vector<std::string> foreign_files(const fs::path& folder, std::span<const std::string> known) {
   std::vector<std::string> foreign;
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name == "plans" || is_plan_output(name) || is_plan_output(name + "/plans.json")) continue;
+    if (std::ranges::count(known, entry.path().filename().string()) > 0) continue;
     foreign.push_back(entry.path().string() + ", which is no file of 'perseus plan'");
   }
   std::ranges::sort(foreign);
@@ -259,7 +258,11 @@ CheckedFiles check_plan_files(const formats::PlanFile& file, const fs::path& pat
   });
   check_pages(file, path, switch_latency, rule, needed, checked);
   check_frequency_plans(file, path, needed, checked, progress);
-  if (needed) std::ranges::move(foreign_files(path.parent_path()), std::back_inserter(checked.not_checked));
+  if (needed) {
+    const std::vector<std::string> known = {"plans.json",   "plans",        "frontier.csv", "report.html",
+                                            "frontier.svg", "timeline.svg", "trace.json"};
+    std::ranges::move(foreign_files(path.parent_path(), known), std::back_inserter(checked.not_checked));
+  }
   return checked;
 }
 

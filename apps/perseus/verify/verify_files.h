@@ -12,6 +12,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,8 @@ CheckedFiles check_plan_files(const formats::PlanFile& file, const std::filesyst
                               const model::DefaultRule& rule, bool whole_directory,
                               const std::function<void(double done)>& progress);
 
-/// What lies in the folder and `perseus plan --out` does not write, a phrase each.
-std::vector<std::string> foreign_files(const std::filesystem::path& folder);
+/// What lies in the folder besides the known names, a phrase each.
+std::vector<std::string> foreign_files(const std::filesystem::path& folder, std::span<const std::string> known);
 
 /// The first difference of a CSV file's text from the expected one, or "". Numbers may differ in their last
 /// digits.

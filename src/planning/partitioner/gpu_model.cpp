@@ -28,9 +28,8 @@ constexpr Seconds kLaunchLatency{5e-6};
 //                TFLOPS are the same at the clock that they state peaks at: 1740, 1410, 1830 and 1856 MHz.
 //   memory       data sheets: 696, 1935 (80 GB), 2039 (80 GB), 3350, 4800, 8000 GB/s.
 //   link         one direction. PCIe 4.0 x16: 32 GB/s; NVLink 3, 4 and 5: half of the data sheets' 600, 900, 1800 GB/s.
-//   network      a share of the node's, one direction: DGX A100 has 200 Gb/s a GPU, DGX H100, H200 and B200 400 Gb/s
-//   (data
-//                sheets); A40 (100 Gb/s) and A100-PCIe (as SXM): assumed.
+//   network      a share of the node's, one direction, data sheets: DGX A100 has 200 Gb/s a GPU, DGX H100, H200 and
+//                B200 400 Gb/s; A40 (100 Gb/s) and A100-PCIe (as SXM): assumed.
 //   power limit  data sheets; A100-SXM: 500 W, since the published profile draws up to 480 W where the data sheet has
 //                400.
 //   power        static and dynamic power, voltage knee and floor: assumed. A40, A100: estimated by hand with the

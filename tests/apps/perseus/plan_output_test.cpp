@@ -377,11 +377,20 @@ TEST(PlanOutput, VerifyAcceptsTheBoundOfAnotherVersion) {
   const Outcome other = verified_with(exact);
   EXPECT_EQ(other.exit_code, 0) << other.text();
   EXPECT_THAT(other.out, HasSubstr("not checked: how close the lower bound is to the best one"));
-  for (model::BoundVertex& vertex : exact.vertices)
+  model::LowerBound raised = exact;
+  for (model::BoundVertex& vertex : raised.vertices)
     vertex.effective_energy += Watts(10) * (exact.t_star() - vertex.time);
-  const Outcome forged = verified_with(exact);
+  const Outcome forged = verified_with(raised);
   EXPECT_EQ(forged.exit_code, 1);
   EXPECT_THAT(forged.out, HasSubstr("; its certificate proves "));
+  // One line through the middle of the curve's first half, so that the certificate of its middle agrees.
+  const auto middle = exact.vertices.begin() + std::ssize(exact.vertices) / 2;
+  const Seconds at = 0.5 * (exact.t_min() + middle->time);
+  const Joules tilt = 1e-3 * exact.at(at), through = exact.at(at) - 1e-9 * exact.at(at);
+  model::LowerBound tilted{{{exact.t_min(), through + tilt}, {middle->time, through - tilt}}};
+  const Outcome forged_line = verified_with(tilted);
+  EXPECT_EQ(forged_line.exit_code, 1);
+  EXPECT_THAT(forged_line.out, HasSubstr("; the exact bound is "));
 }
 
 TEST(PlanOutput, ANoisyProfileIsPooledAndVerifiedSo) {

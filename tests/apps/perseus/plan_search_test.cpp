@@ -67,11 +67,13 @@ TEST(PlanSearch, WritesEveryConfigurationAndTheUnionAndVerifies) {
   fs::remove(fs::path(out) / "configurations.svg");
   std::ofstream(out + "/zero-bubble/notes") << "x";
   std::ofstream(out + "/notes") << "x";
+  fs::create_directories(out + "/gpipe+mine");
   const Outcome foreign = run_perseus({"verify", out});
   EXPECT_THAT(foreign.out, AllOf(HasSubstr("not checked: configurations.svg, which is missing\n"),
+                                 HasSubstr("not checked: " + out + "/gpipe+mine, which is no file of 'perseus plan'\n"),
                                  HasSubstr("not checked: " + out + "/notes, which is no file of 'perseus plan'\n"),
                                  HasSubstr("not checked: zero-bubble: " + out + "/zero-bubble/notes, which is no")));
-  for (const char* name : {"/zero-bubble/notes", "/notes"}) fs::remove(out + name);
+  for (const char* name : {"/zero-bubble/notes", "/notes", "/gpipe+mine"}) fs::remove(out + name);
   // The folder of one configuration is a plan like any other; a later plan may replace the whole output.
   EXPECT_EQ(run_perseus({"lookup", out + "/zero-bubble"}).exit_code, 0);
   EXPECT_EQ(run_perseus(search_words({"--out", out})).exit_code, 0);
