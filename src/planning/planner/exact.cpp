@@ -1,7 +1,6 @@
 #include "planning/planner/exact.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <iterator>
@@ -66,10 +65,6 @@ constexpr double kAnnealingSteps = 1e3;
 
 // Of a DAG with at most this many plans, all are candidates.
 constexpr double kMostPlans = 20'000;
-
-// Deadlines lie the closer, the nearer to T_min: there energy rises fastest, and a later plan serves until the next
-// one. Of those with an even step x from 0 at T* to 1, the rest of the way is (1 - x) to this power.
-constexpr double kNearTmin = 1.6;
 
 // A frontier keeps at most this many points per requested deadline.
 constexpr int kPointsPerDeadline = 2;
@@ -140,8 +135,7 @@ std::vector<Deadline> deadlines_between(Seconds t_min, Seconds t_star, int count
   const int steps = std::max(1, count - 1) * level.between;
   for (int step = 0; step < steps; step += level.every) {
     const int weights = level.all_weights ? kAllWeights : step % kWeightsInTurn;
-    const double rest = 1 - static_cast<double>(step) / steps;
-    deadlines.push_back({t_min + std::pow(rest, kNearTmin) * (t_star - t_min), weights});
+    deadlines.push_back({t_star - (t_star - t_min) * (static_cast<double>(step) / steps), weights});
   }
   std::ranges::stable_sort(deadlines, std::greater{}, &Deadline::time);
   const auto same_time = [](const Deadline& a, const Deadline& b) { return a.time == b.time; };
