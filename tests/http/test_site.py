@@ -135,8 +135,10 @@ class Site(SiteCase):
             self.server.stop(signal.SIGKILL if number % 2 else signal.SIGTERM)
             self.server = Server(self.data)
             time.sleep(0.5 * (number % 4 + 1))  # into a division of the watts, or between two
-            job = self.server.ask("POST", "/v1/jobs", {
-                "name": f"job-{number}", "degrees": {"dp": 1, "pp": 4, "tp": 1}, "profile": "large", "domain": "row-b"})[1]["job"]
+            status, answer = self.server.ask("POST", "/v1/jobs", {
+                "name": f"job-{number}", "degrees": {"dp": 1, "pp": 4, "tp": 1}, "profile": "large", "domain": "row-b"})
+            self.assertEqual(status, 200, answer)
+            job = answer["job"]
             for rank in range(4):
                 self.server.ask("POST", f"/v1/jobs/{job}/ranks", {
                     "rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0, "host": "node-1", "keeps_budgets": True})
