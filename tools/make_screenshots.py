@@ -55,10 +55,11 @@ def of_report(browser: Browser, program: str, folder: pathlib.Path, scratch: str
 
 def line_with(lines, text: str) -> str:
     """Reads the demo's output to the first line that contains the text."""
-    for line in lines:
-        if text in line:
-            return line
-    sys.exit(f"make_screenshots.py: the demo ended before '{text}'; 'perseus demo --known-profile' shows why")
+    last = ""
+    for last in lines:
+        if text in last:
+            return last
+    sys.exit(f"make_screenshots.py: the demo ended before '{text}', with: {last.strip()}")
 
 
 def of_site(browser: Browser, url: str, folder: pathlib.Path) -> None:
