@@ -40,11 +40,12 @@ struct FollowedLog {
   }
 };
 
-/// Folds the job's log; aborts the case of a property if it does not fold.
-inline jobs::Job folded(const TestDatabase& database, const std::string& id) {
+/// The job's log; aborts the case of a property if it does not fold.
+inline FollowedLog followed(const TestDatabase& database, const std::string& id) {
   FollowedLog log(id);
-  if (Status followed = log.follow(database); !followed) RC_FAIL(followed.error().message);
-  return log.job;
+  if (Status read = log.follow(database); !read) RC_FAIL(read.error().message);
+  return log;
 }
+inline jobs::Job folded(const TestDatabase& database, const std::string& id) { return followed(database, id).job; }
 
 }  // namespace perseus::testing
