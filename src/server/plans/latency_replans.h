@@ -8,7 +8,6 @@
 // Threads: io thread.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 

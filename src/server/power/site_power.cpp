@@ -28,7 +28,6 @@ SitePower::SitePower(const plans::PlanningOptions& options, work::StoreAccess& s
       opened_s_(clock.now_s()) {
   documents_.applied = [this] { document_applied(); };
   documents_.removed = [this] { release_all(); };
-  alarm_.set(opened_s_);
 }
 
 void SitePower::document_applied() {
