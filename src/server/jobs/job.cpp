@@ -52,12 +52,10 @@ struct Fold {
     const bool fits = e.rank >= 0 && e.rank < d.world_size() && e.dp_rank >= 0 && e.dp_rank < d.dp && e.pp_rank >= 0 &&
                       e.pp_rank < d.pp && e.tp_rank >= 0 && e.tp_rank < d.tp;
     if (!fits) return broken(fmt::format("rank {} does not fit", e.rank));
-    job.registered_s = at_s;
-    job.silent.reset();
-    job.silent_ranks.erase(e.rank);
     int& there = job.rank_at[job.coordinate(e.dp_rank, e.pp_rank, e.tp_rank)];
     if (job.ranks[e.rank]) return restarted(e, there);
     if (there >= 0) return broken(fmt::format("ranks {} and {} have the same place", there, e.rank));
+    note_process(e.rank);
     job.names_processes |= e.epoch > 0;
     there = e.rank;
     job.ranks[e.rank] = Rank{e.dp_rank,
@@ -86,6 +84,11 @@ struct Fold {
   [[nodiscard]] bool is_registered(int rank) const {
     return rank >= 0 && rank < static_cast<int>(job.ranks.size()) && job.ranks[rank];
   }
+  void note_process(int rank) {
+    job.registered_s = at_s;
+    job.silent.reset();
+    job.silent_ranks.erase(rank);
+  }
   void note_abilities(const RankRegistered& e) {
     Rank& rank = *job.ranks[e.rank];
     rank.gpu = e.gpu;
@@ -111,6 +114,7 @@ struct Fold {
   Status restarted(const RankRegistered& e, int there) {
     Rank& rank = *job.ranks[e.rank];
     if (e.epoch <= rank.epoch || there != e.rank) return broken(fmt::format("rank {} does not fit", e.rank));
+    note_process(e.rank);
     job.names_processes |= e.process.value_or(e.epoch) > 0;
     const bool moved = rank.accelerator != e.accelerator;
     if (moved) {

@@ -248,6 +248,7 @@ TEST(StateMachine, ARefusedEventChangesNothing) {
   job.id = "j";
   ASSERT_TRUE(jobs::apply(job, {1, jobs::JobRegistered{"", {2, 2, 1}, false, false, std::nullopt, {}, false}}).ok());
   ASSERT_TRUE(jobs::apply(job, {2, jobs::RankRegistered{0, 0, 0, 0, {}, "", "", {}, {}, {}}}).ok());
+  ASSERT_TRUE(jobs::apply(job, {2, jobs::JobSilent{1}}).ok());
   const jobs::Job before = job;
   const std::vector<jobs::EventBody> refused{
       jobs::JobRegistered{},
