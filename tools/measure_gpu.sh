@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures one GPU's driver within ten minutes; see --help and docs/measurements/gpu.md.
+# Measures one GPU's driver within ten minutes; see --help and docs/device.md.
 set -euo pipefail
 
 help() {
