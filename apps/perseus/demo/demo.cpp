@@ -33,6 +33,10 @@ std::string hosts_text(const std::string& host_ahead) {
   return fmt::format("launch up to {} computations ahead of their GPUs", host_ahead);
 }
 
+std::string scale_text(double scale) {
+  return fmt::format("everything takes {:.3g} times as long as in the profile", scale);
+}
+
 /// Empty: allowed; else what is wrong.
 std::string check_host_ahead(const std::string& text) {
   if (text == kSynchronous || text == kUnbounded) return {};
@@ -48,7 +52,7 @@ std::vector<report::ReportFact> facts_of(const DemoOptions& o, const DemoJob& jo
       {"profile", profile_file_of(o) + (o.profile.empty() ? ", the project's own, not measured" : "")},
       {"schedule", fmt::format("{}, {} ranks, {} stages, {} microbatches, {} replicas", o.schedule, job.dag.num_ranks(),
                                job.profile.num_stages(), o.microbatches, o.replicas)},
-      {"time scale", fmt::format("everything takes {:g} times as long as in the profile", o.time_scale)},
+      {"time scale", scale_text(job.time_scale)},
       {"blocking power", fmt::format("{:g} W", job.blocking_power.value())},
       {"hosts", hosts_text(o.host_ahead)}};
   if (job.backward_was_split) facts.push_back({"backward", "split in half: the halves were not measured"});
@@ -73,7 +77,7 @@ std::vector<report::ReportFact> facts_of(const DemoOptions& o, const PowerMeasur
           {"profile", profile_file_of(o) + (o.profile.empty() ? ", the project's own, not measured" : "")},
           {"profile of the server", o.known_profile ? "given" : "measured in vivo"},
           {"server killed", fmt::format("{} times, at random moments of seed {}", m.server_kills, m.seed)},
-          {"time scale", fmt::format("everything takes {:g} times as long as in the profile", o.time_scale)}};
+          {"time scale", scale_text(*o.time_scale)}};
 }
 
 /// Runs a story; however it ends, no process is left and no clock locked. `complete` adds what the run does not know
@@ -189,8 +193,9 @@ void add_training_options(CLI::App& demo, DemoOptions& options) {
       ->check(CLI::IsMember(model::schedule_names()).description(""))
       ->type_name("NAME")
       ->group(kTraining);
-  demo.add_option("--time-scale", options.time_scale, "Ratio of simulated times to the profile's times")
-      ->capture_default_str()
+  demo.add_option("--time-scale", options.time_scale,
+                  "Ratio of simulated times to the profile's times (default: 0.5, or less, so that an "
+                  "iteration of the story 'saving' takes 0.67 s at most)")
       ->check(number_within(0.01, 100, ""))
       ->type_name("X")
       ->group(kTraining);
@@ -243,9 +248,9 @@ void add_process_options(CLI::App& demo, DemoOptions& options) {
 
 /// The story 'power' has its own jobs, and a server whose leases are real seconds.
 void refuse_options_of_one_job(const CLI::App& demo, const DemoOptions& options) {
-  if (options.time_scale < kLeastPowerScale) {
+  if (*options.time_scale < kLeastPowerScale) {
     throw CLI::ValidationError("--time-scale", fmt::format("{:g}; allowed with --story power: {:g} or more",
-                                                           options.time_scale, kLeastPowerScale));
+                                                           *options.time_scale, kLeastPowerScale));
   }
   for (const char* option : {"--stages", "--microbatches", "--dp", "--schedule", "--iterations"}) {
     if (demo.count(option) > 0) {
@@ -286,17 +291,18 @@ void add_demo(CLI::App& app, Command& command) {
       ->capture_default_str()
       ->type_name("DIR");
   add_json_flag(*demo, command);
-  demo->footer(
-      help_footer(
-          kServiceErrors,
-          "  perseus demo\n"
-          "  perseus demo --keep --server-port 7787\n"
-          "  perseus demo --story power\n"
-          "  perseus demo --profile gpt3.csv --blocking-power 83.64 --schedule gpipe --dp 3 --time-scale 0.2\n") +
-      "   1  the verdict of --story power does not hold\n");
+  demo->footer(help_footer(kServiceErrors,
+                           "  perseus demo\n"
+                           "  perseus demo --keep --server-port 7787\n"
+                           "  perseus demo --story power\n"
+                           "  perseus demo --profile gpt3.csv --blocking-power 83.64 --schedule gpipe --dp 3\n") +
+               "   1  the verdict of --story power does not hold\n");
   demo->callback([demo, options, &command] {
     const bool is_power = options->story == "power";
-    if (is_power) refuse_options_of_one_job(*demo, *options);
+    if (is_power) {
+      if (!options->time_scale) options->time_scale = kMostDefaultScale;
+      refuse_options_of_one_job(*demo, *options);
+    }
     if (is_power && demo->count("--known-profile") == 0) options->known_profile = true;
     command.run = [options, &command, is_power] {
       return is_power ? run_power_demo(*options, command.json) : run_demo(*options, command.json);

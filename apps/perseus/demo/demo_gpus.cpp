@@ -41,7 +41,7 @@ Status DemoGpus::make_leases() const {
 }
 
 std::pair<Seconds, Seconds> DemoGpus::switch_latencies() const {
-  if (!o_.switch_latency_ms) return {o_.time_scale * kLeastSwitchLatency, o_.time_scale * kMostSwitchLatency};
+  if (!o_.switch_latency_ms) return {job_.time_scale * kLeastSwitchLatency, job_.time_scale * kMostSwitchLatency};
   const Seconds given(1e-3 * *o_.switch_latency_ms);
   return {given, given};
 }

@@ -100,14 +100,20 @@ Result<DemoJob> demo_job(const DemoOptions& o) {
     if (!profile) return profile.error();
   }
   job.profile = o.stages ? with_stages(*profile, *o.stages) : *std::move(profile);
-  stretch(job.profile, o.time_scale);
   job.blocking_power = o.blocking_power_w ? Watts(*o.blocking_power_w)
                        : is_sample        ? Watts(kSampleBlockingPower_w)
                                           : model::guessed_blocking_power(job.profile);
-  auto dag = model::build_dag(job.profile, *schedule, {job.blocking_power, o.transfer_latency, false});
-  if (!dag) return dag.error();
-  job.dag = *std::move(dag);
-  job.all_max_time = checker::run_plan(job.dag, model::all_maximum_clock(job.dag)).makespan;
+  const auto set_dag = [&]() -> Status {
+    auto dag = model::build_dag(job.profile, *schedule, {job.blocking_power, o.transfer_latency, false});
+    if (!dag) return dag.error();
+    job.dag = *std::move(dag);
+    job.all_max_time = checker::run_plan(job.dag, model::all_maximum_clock(job.dag)).makespan;
+    return Ok{};
+  };
+  if (Status made = set_dag(); !made) return made.error();
+  job.time_scale = o.time_scale.value_or(std::min(kMostDefaultScale, kDefaultIteration / job.all_max_time));
+  stretch(job.profile, job.time_scale);
+  if (Status made = set_dag(); !made) return made.error();
   return job;
 }
 

@@ -24,12 +24,16 @@ namespace perseus::cli {
 /// How many times slower the straggler is; the demo sets the nearest power limit.
 inline constexpr double kStragglerSlowdown = 1.15;
 
+/// Without --time-scale: the largest, and the longest iteration at maximum clock of a job with a smaller one.
+inline constexpr double kMostDefaultScale = 0.5;
+inline constexpr Seconds kDefaultIteration = Seconds(0.67);
+
 struct DemoOptions {
   std::string profile, schedule = "1f1b";
   int microbatches = 8, replicas = 2, iterations = 10, server_port = 0;
   std::optional<int> stages;
   std::optional<double> blocking_power_w, switch_latency_ms;
-  double time_scale = 0.5;
+  std::optional<double> time_scale;
   bool known_profile = false, keep = false;
   model::TransferLatency transfer_latency;  ///< between the ranks; the client does not know it
   std::string host_ahead = "unbounded";     ///< or "synchronous", or a number of computations
@@ -43,6 +47,7 @@ struct DemoOptions {
 
 struct DemoJob {
   model::Profile profile;  ///< exact for the simulated GPUs
+  double time_scale = 1;   ///< ratio of its times to the given profile's
   int chunks = 1;
   Watts blocking_power;
   bool backward_was_split = false;  ///< the sample's, by an assumed share that was not measured

@@ -234,13 +234,13 @@ TEST(Demo, LeavesASummaryAndNothingElse) {
 }
 
 /// Two stages, the second with more to do, at four clocks.
-std::string few_clocks(const ScratchFolder& scratch) {
+std::string few_clocks(const ScratchFolder& scratch, double times = 1) {
   std::string csv = "stage,instruction,frequency,time,energy\n";
   for (const int stage : {0, 1}) {
     for (const int mhz : {1400, 1200, 1000, 800}) {
       const double share = mhz / 1400.0, power_w = 100 + 200 * share * share * share;
       for (const auto& [instruction, time_s] : {std::pair("forward", 0.01), std::pair("backward", 0.02)}) {
-        const double t = (1 + 0.5 * stage) * time_s / share;
+        const double t = times * (1 + 0.5 * stage) * time_s / share;
         csv += std::to_string(stage) + ',' + instruction + ',' + std::to_string(mhz) + ',' + std::to_string(t) + ',' +
                std::to_string(t * power_w) + '\n';
       }
@@ -305,6 +305,16 @@ TEST(Demo, MeasuresTheProfileWhileItTrains) {
   EXPECT_EQ(content_of(scratch.path("work/server.log")), "") << "nothing to warn of";
   EXPECT_THAT(content_of(scratch.path("work/workers.log")), Not(HasSubstr("rejected")));
   expect_nothing_left(scratch);
+}
+
+TEST(Demo, ShortensIterationsOfSlowProfiles) {
+  const ScratchFolder scratch;
+  const Outcome outcome = run_perseus({"demo", "--known-profile", "--json", "--profile", few_clocks(scratch, 100),
+                                       "--blocking-power", "60", "-m", "2", "--iterations", "2", "--dp", "1", "--out",
+                                       scratch.path("out"), "--scratch", scratch.path("work")});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json::value details = json::parse(content_of(scratch.path("out/details.json")));
+  EXPECT_NEAR(details.at("predicted").at("all_max_time_s").to_number<double>(), 0.67, 1e-6);
 }
 
 class DemoOfSchedule : public ::testing::TestWithParam<std::string> {};
