@@ -179,7 +179,7 @@ Status ServerProcess::open_service() {
   auto service = service::Service::open(std::move(options), *store_, clock_, *workers_);
   if (!service) return service.error();
   service_ = *std::move(service);
-  tokens_->serve(service_->store_access());
+  tokens_->serve(service_->store);
   return Ok{};
 }
 
@@ -191,7 +191,7 @@ routes::ApiOptions ServerProcess::options_of_api() {
   options.dashboard = report::dashboard_page;
   options.later = post_from("exchange");
   options.read_large = [this](work::Executor::Work work) {
-    service_->executor().submit(work::Executor::Kind::request, std::move(work));
+    service_->gate.submit(work::Executor::Kind::request, std::move(work));
   };
   options.audit = [this](const std::string& change) { log_.audit(change); };
   options.warn = [this](const std::string& line) { log_.warn(line); };

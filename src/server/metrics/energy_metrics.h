@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "server/service/service.h"
+#include "server/service/service_counts.h"
 
 namespace perseus::metrics {
 

@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "io/http/http_server.h"
-#include "server/service/service.h"
+#include "server/service/service_counts.h"
 
 namespace perseus::metrics {
 

@@ -101,7 +101,7 @@ Result<live::Decision> JobProfiles::complete(const jobs::InputLimits& limits) co
 }
 
 void ProfileUploads::upload(const std::string& job, jobs::NamedProfile profile, std::vector<int> pipelines,
-                            std::string by, work::Done<Ok> done) {
+                            work::Done<Ok> done, std::string by) {
   access_.with(job, [this, job, profile = std::move(profile), pipelines = std::move(pipelines), by = std::move(by),
                      done = std::move(done)](const Result<live::LiveJob*>& live) {
     if (!live) return done(live.error());

@@ -48,9 +48,9 @@ class ProfileUploads {
                  work::Executor& executor)
       : options_(options), jobs_(jobs), access_(access), executor_(executor) {}
 
-  /// See Service::upload_profile().
-  void upload(const std::string& job, jobs::NamedProfile profile, std::vector<int> pipelines, std::string by,
-              work::Done<Ok> done);
+  /// A profile for a job without one, or a better one; for all its pipelines, or the given ones.
+  void upload(const std::string& job, jobs::NamedProfile profile, std::vector<int> pipelines, work::Done<Ok> done,
+              std::string by = {});
 
  private:
   const PlanningOptions& options_;

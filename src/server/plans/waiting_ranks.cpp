@@ -99,15 +99,16 @@ bool WaitingRanks::cancel(jobs::WaitId wait) {
 void WaitingRanks::closed(jobs::WaitId wait) {
   const auto job = job_of_.find(wait);
   if (job == job_of_.end()) return void(cancel(wait));
-  live::LiveJob& live = *job->second;
+  const std::string id = job->second->job.id;
   const auto waiter = take(wait);
-  ended(live, waiter->rank, waiter->epoch);
+  ended(id, waiter->rank, waiter->epoch);
 }
 
-void WaitingRanks::ended(live::LiveJob& live, int rank, std::int64_t epoch) {
-  if (!live::check_holder(live.job, rank, epoch)) return;
-  live.calls.closed(rank);
-  jobs_.set_wake(live, clock_.now_s());
+void WaitingRanks::ended(const std::string& job, int rank, std::int64_t epoch) {
+  live::LiveJob* const live = jobs_.in_memory(job);
+  if (live == nullptr || !live->has_rank(rank) || !live::check_holder(live->job, rank, epoch)) return;
+  live->calls.closed(rank);
+  jobs_.set_wake(*live, clock_.now_s());
 }
 
 void WaitingRanks::answer(live::LiveJob& live) {

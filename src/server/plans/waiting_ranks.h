@@ -37,14 +37,16 @@ class WaitingRanks {
         plans_(plans),
         held_(held) {}
 
-  /// See Service::wait_for_plan().
+  /// Answers when there is a plan of another version. The id cancels the call; it is 0 if the answer has already been
+  /// given.
   jobs::WaitId wait(jobs::WaitForPlan request, work::Done<jobs::PlanAnswer> done);
   /// False: "unchanged" would renew no lease, since the rank's plan has no budget.
   bool cancel(jobs::WaitId wait);
-  /// The same, and the rank's host has closed its connection.
+  /// The same, and the rank's host has closed its connection: see server/live/rank_calls.h.
   void closed(jobs::WaitId wait);
   /// The process has ended, unless it calls again.
-  void ended(live::LiveJob& live, int rank, std::int64_t epoch);
+  /// No effect if this server does not know the rank, or another process holds it.
+  void ended(const std::string& job, int rank, std::int64_t epoch);
   [[nodiscard]] std::size_t size() const { return job_of_.size(); }
 
   /// Answers the job's waiting ranks that need not wait any longer.

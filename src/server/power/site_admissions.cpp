@@ -250,7 +250,7 @@ void SiteAdmissions::explain(const AskedPtr& asked) {
                    });
 }
 
-void SiteAdmissions::release(const std::string& job, const std::string& by, work::Done<Ok> done) {
+void SiteAdmissions::release(const std::string& job, work::Done<Ok> done, const std::string& by) {
   const auto change = [log = options_.log, job, by](List list, const work::Done<std::optional<List>>& then) {
     const auto removed = std::erase_if(list, [&job](const jobs::Reservation& one) { return one.job == job; });
     if (removed == 0) {

@@ -56,7 +56,7 @@ class SiteAdmissions {
 
   void admit(jobs::AdmissionRequest request, work::Done<Admission> done);
   /// not_found: there is no such reservation.
-  void release(const std::string& job, const std::string& by, work::Done<Ok> done);
+  void release(const std::string& job, work::Done<Ok> done, const std::string& by = {});
 
  private:
   using List = Reservations::List;

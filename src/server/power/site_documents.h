@@ -37,6 +37,9 @@ class SiteDocuments {
   /// Null: none.
   [[nodiscard]] const jobs::SiteDocument* current() const { return document_ ? &*document_ : nullptr; }
 
+  /// Of the present site.
+  [[nodiscard]] bool has(std::string_view domain) const { return document_ && document_->site.has(domain); }
+
   std::function<void()> applied;  ///< current() is another one, or null. Never empty.
   std::function<void()> removed;  ///< after `applied`. Never empty.
   /// Another document is stored; null: there was, or is, none. May be empty.

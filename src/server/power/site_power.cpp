@@ -218,6 +218,16 @@ void SitePower::release_all() {
   }
 }
 
+void SitePower::take_readings(std::vector<jobs::MeterReading> readings, work::Done<Ok> done) {
+  if (current() == nullptr) return done(no_site());
+  std::vector<Watts> most;
+  const SitePowerView view = view_now();
+  for (const SiteDomainView& domain : view.domains) {
+    most.push_back(view.unread_jobs > 0 ? model::kNoLimit : domain.most_metered);
+  }
+  meters_.take(*current(), most, std::move(readings), std::move(done));
+}
+
 Result<SitePowerView> SitePower::view() {
   return current() != nullptr ? Result<SitePowerView>(view_now()) : Result<SitePowerView>(no_site());
 }

@@ -46,6 +46,8 @@ class SitePower {
   SiteMeters& meters() { return meters_; }
   Reservations& reservations() { return reservations_; }
   Result<SitePowerView> view();
+  /// See site_meters.h. not_found: there is no site.
+  void take_readings(std::vector<jobs::MeterReading> readings, work::Done<Ok> done);
   /// What the allocation has led to; nothing before the first division.
   std::optional<SitePowerView> allocated_now();
   /// One job under the limits of the document; nothing without a document, or for a job that has ended.

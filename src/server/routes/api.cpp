@@ -108,7 +108,7 @@ Api::Api(service::Service& service, access::Tokens& tokens, const Clock& clock, 
   }
   tokens_.on_change([this] { end_expired(); });
   if (!options_.later) options_.later = [](const std::function<void()>& work) { work(); };
-  service_.on_list_changed([this] { changes_.note(clock_.now_s()); });
+  service_.list.on_changed = [this] { changes_.note(clock_.now_s()); };
 }
 
 void Api::set_limits(const ApiOptions& options) {
@@ -124,7 +124,7 @@ void Api::set_limits(const ApiOptions& options) {
 
 Api::~Api() {
   tokens_.on_change([] {});
-  service_.on_list_changed({});
+  service_.list.on_changed = {};
 }
 
 bool Api::is_reader(const http::HttpRequest& request) {
@@ -153,7 +153,7 @@ void Api::tick() {
   const double now_s = clock_.now_s();
   if (const auto due_s = events_.next_wake_s(); due_s && *due_s <= now_s) events_.send();
   if (const auto due_s = changes_.next_wake_s(); due_s && *due_s <= now_s) {
-    changes_.send(service_.take_job_changes(), now_s);
+    changes_.send(service_.list.take_changes(), now_s);
   }
   if (const auto due_s = wrong_tokens_.next_line_s(); due_s && *due_s <= now_s) log_wrong_tokens();
   constexpr double expiry_spacing_s = 1;
@@ -244,7 +244,7 @@ const std::vector<Api::Route>& Api::routes() {
 std::optional<bool> Api::reaches(const access::Identity& identity, const std::string& job) {
   if (identity.role != access::Role::job) return true;
   if (!identity.job.empty()) return identity.job == job;
-  const auto owner = service_.owner_of(job);
+  const auto owner = service_.list.owner_of(job);
   if (!owner) return std::nullopt;
   return !owner->empty() && *owner == identity.token;
 }
@@ -287,7 +287,7 @@ void Api::if_it_reaches(Call call, const std::string& job, std::function<void(Ca
 }
 
 Status Api::has_room(const access::Identity& identity) const {
-  const std::int64_t stored = service_.stored_bytes_of(identity.token);
+  const std::int64_t stored = service_.stored_bytes->of(identity.token);
   if (identity.token.empty() || stored < options_.stored_bytes_per_token) return Ok{};
   return Error{
       ErrorCode::too_large,

@@ -22,8 +22,9 @@ Exchange::Exchange(service::Service& service, std::function<void(std::function<v
 
 void Exchange::start(Parts parts) {
   to_come_ = parts.ranks.size() + parts.reports.size();
-  ask(std::move(parts.ranks), &service::Service::register_rank, formats_.registered, ranks_);
-  ask(std::move(parts.reports), &service::Service::report_iterations, formats_.reported, reports_);
+  ask(std::move(parts.ranks), service_.registrations, &service::Registrations::register_rank, formats_.registered,
+      ranks_);
+  ask(std::move(parts.reports), service_.reports, &reports::IterationReports::report, formats_.reported, reports_);
   waits_over_ = parts.waits.empty();
   waits_.resize(parts.waits.size());
   rank_of_wait_.resize(parts.waits.size());
@@ -35,7 +36,7 @@ void Exchange::start(Parts parts) {
     }
     if (!std::exchange(ends, true)) parts.waits[i]->max_wait_s = parts.wait_s;
     rank_of_wait_[i] = parts.waits[i]->rank;
-    const jobs::WaitId wait = service_.wait_for_plan(
+    const jobs::WaitId wait = service_.waiting.wait(
         *std::move(parts.waits[i]),
         [self = shared_from_this(), i](const Result<jobs::PlanAnswer>& answer) { self->wait_answered(i, answer); });
     if (!over_ && wait != 0) waits_[i] = wait;
@@ -43,8 +44,8 @@ void Exchange::start(Parts parts) {
   finish_soon();
 }
 
-template <class Request, class Answer>
-void Exchange::ask(std::vector<Result<Request>> parts, void (service::Service::*call)(Request, work::Done<Answer>),
+template <class Request, class Of, class Answer>
+void Exchange::ask(std::vector<Result<Request>> parts, Of& of, void (Of::*call)(Request, work::Done<Answer>),
                    const Format<Answer>& format, std::vector<std::string>& answers) {
   answers.resize(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -54,7 +55,7 @@ void Exchange::ask(std::vector<Result<Request>> parts, void (service::Service::*
       self->finish_soon();
     };
     if (parts[i]) {
-      (service_.*call)(*std::move(parts[i]), answered);
+      (of.*call)(*std::move(parts[i]), answered);
     } else {
       answered(parts[i].error());
     }
@@ -92,7 +93,7 @@ void Exchange::finish_soon() {
 void Exchange::finish() {
   if (over_) return;
   for (std::size_t i = 0; i < waits_.size(); ++i) {
-    if (waits_[i] == 0 || !service_.cancel_wait(waits_[i])) continue;
+    if (waits_[i] == 0 || !service_.waiting.cancel(waits_[i])) continue;
     add_answer(i, jobs::PlanAnswer{nullptr, rank_of_wait_[i], 0, true});
   }
   over_ = true;
@@ -110,7 +111,7 @@ void Exchange::finish() {
 void Exchange::cancel() {
   over_ = true;
   for (const jobs::WaitId wait : waits_) {
-    if (wait != 0) service_.cancel_wait(wait);
+    if (wait != 0) service_.waiting.cancel(wait);
   }
   waits_.clear();
 }

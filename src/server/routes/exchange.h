@@ -50,8 +50,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   template <class Answer>
   using Format = std::function<std::string(const Answer&)>;
   /// Calls the service for all parts of a kind; each answer goes to its place in `answers`.
-  template <class Request, class Answer>
-  void ask(std::vector<Result<Request>> parts, void (service::Service::*call)(Request, work::Done<Answer>),
+  template <class Request, class Of, class Answer>
+  void ask(std::vector<Result<Request>> parts, Of& of, void (Of::*call)(Request, work::Done<Answer>),
            const Format<Answer>& format, std::vector<std::string>& answers);
   void wait_answered(std::size_t index, const Result<jobs::PlanAnswer>& answer);
   void add_answer(std::size_t index, const Result<jobs::PlanAnswer>& answer);

@@ -26,17 +26,17 @@ void Api::wait_for_plan(const Call& call, jobs::WaitForPlan request,
   };
   const auto held = std::make_shared<Held>(Held{call, std::move(format)});
   held->id = held_.add({call.identity, call.request.peer, access::HeldCalls::Kind::wait}, [this, held] {
-    service_.cancel_wait(held->wait);
+    service_.waiting.cancel(held->wait);
     held->reply.fail({ErrorCode::unauthorized, "this token was revoked or has expired"});
   });
-  held->wait = service_.wait_for_plan(std::move(request), [this, held](const Result<jobs::PlanAnswer>& answer) {
+  held->wait = service_.waiting.wait(std::move(request), [this, held](const Result<jobs::PlanAnswer>& answer) {
     held_.remove(held->id);
     answer ? held->reply.answer(held->format(*answer)) : held->reply.fail(answer.error());
   });
   if (held->wait == 0) return;
   call.responder.on_closed([this, id = held->id, wait = held->wait](bool by_client) {
     held_.remove(id);
-    by_client ? service_.wait_closed(wait) : void(service_.cancel_wait(wait));
+    by_client ? service_.waiting.closed(wait) : void(service_.waiting.cancel(wait));
   });
 }
 

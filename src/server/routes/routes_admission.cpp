@@ -8,11 +8,11 @@ namespace perseus::routes {
 
 void Api::admit_job(Call call, jobs::AdmissionRequest body) {
   body.by = author_of(call.identity);
-  service_.admit(std::move(body), then<power::Admission>(call, admission_json));
+  service_.admissions.admit(std::move(body), then<power::Admission>(call, admission_json));
 }
 
 void Api::release_admission(Call call) {
-  service_.release_admission(call.parts[0], then_ok(call), author_of(call.identity));
+  service_.admissions.release(call.parts[0], then_ok(call), author_of(call.identity));
 }
 
 }  // namespace perseus::routes

@@ -57,7 +57,7 @@ void Api::list_alerts(Call call) {
     return (!kind || *kind == name_of(alert.kind)) && (!job || *job == alert.job) &&
            reaches(identity, alert.job) == true;
   };
-  call.answer(alerts_json(service_.alerts(), query));
+  call.answer(alerts_json(service_.watch.alerts(), query));
 }
 
 }  // namespace perseus::routes

@@ -53,7 +53,7 @@ void Api::recent_events(Call call) {
     return (!kind || *kind == event.kind) && (!job || *job == event.job) && (!by || *by == event.by) &&
            reaches(identity, event.job) == true;
   };
-  service_.recent_events(std::move(query), then<views::RecentEvents::Page>(call, events_json));
+  service_.recent.page(std::move(query), then<views::RecentEvents::Page>(call, events_json));
 }
 
 void Api::job_events(Call call) {
@@ -68,7 +68,7 @@ void Api::job_events(Call call) {
   if (refuse_if_full(call, access::HeldCalls::Kind::stream)) return;
   const auto end = std::make_shared<std::function<void()>>();
   const std::string job = call.parts[0];
-  service_.subscribe(
+  service_.subscriptions.subscribe(
       job, after.value_or(-1),
       [this, responder = call.responder, end](const jobs::JobEvent& event) {
         // After a part of a long log, readers subscribe again from its last id, as event sources do by themselves.
@@ -79,10 +79,11 @@ void Api::job_events(Call call) {
       [this, call, end](const Result<jobs::SubscriptionId>& subscription) {
         if (!subscription) return call.fail(subscription.error());
         call.responder.open_stream();
-        const access::HeldCalls::Id held = keep_open(call, [this, id = *subscription] { service_.unsubscribe(id); });
+        const access::HeldCalls::Id held =
+            keep_open(call, [this, id = *subscription] { service_.subscriptions.unsubscribe(id); });
         *end = [this, responder = call.responder, held, id = *subscription] {
           held_.remove(held);
-          service_.unsubscribe(id);
+          service_.subscriptions.unsubscribe(id);
           responder.end_stream();
         };
       });
@@ -92,22 +93,22 @@ void Api::all_events(Call call) {
   if (refuse_if_full(call, access::HeldCalls::Kind::stream)) return;
   call.responder.open_stream();
   if (call.identity.role == access::Role::job) {  // it sees only some jobs
-    const jobs::SubscriptionId subscription = service_.subscribe_all(
+    const jobs::SubscriptionId subscription = service_.subscriptions.subscribe_all(
         [this, responder = call.responder, identity = call.identity](const jobs::JobEvent& event) {
           if (reaches(identity, event.job) == true) responder.event(text_of(event));
         });
-    keep_open(call, [this, subscription] { service_.unsubscribe(subscription); });
+    keep_open(call, [this, subscription] { service_.subscriptions.unsubscribe(subscription); });
     return;
   }
   if (events_.empty()) {
-    all_events_ =
-        service_.subscribe_all([this](const jobs::JobEvent& event) { events_.take(*text_of(event), clock_.now_s()); });
+    all_events_ = service_.subscriptions.subscribe_all(
+        [this](const jobs::JobEvent& event) { events_.take(*text_of(event), clock_.now_s()); });
   }
   const views::EventStreams::Id id = events_.add(call.responder);
   keep_open(call, [this, id] {
     if (events_.empty()) return;
     events_.remove(id);
-    if (events_.empty()) service_.unsubscribe(all_events_);
+    if (events_.empty()) service_.subscriptions.unsubscribe(all_events_);
   });
 }
 

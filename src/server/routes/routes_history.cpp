@@ -22,7 +22,7 @@ Result<savings::HistoryQuery> history_query(std::string job, const http::HttpReq
 void Api::history(Call call) {
   const auto query = history_query(call.parts[0], call.request, clock_.now_s());
   if (!query) return call.fail(query.error());
-  service_.history(*query, then<savings::HistoryView>(call, json_text<savings::HistoryView>));
+  service_.history.history(*query, then<savings::HistoryView>(call, json_text<savings::HistoryView>));
 }
 
 void Api::cluster_history(Call call) {
@@ -30,7 +30,7 @@ void Api::cluster_history(Call call) {
   if (!query) return call.fail(query.error());
   // The same query from all readers of this moment.
   query->to_s += query->step_s - 1 - (query->to_s - 1) % query->step_s;
-  service_.history(*query, then<savings::HistoryView>(call, [](const savings::HistoryView& view) {
+  service_.history.history(*query, then<savings::HistoryView>(call, [](const savings::HistoryView& view) {
     return json_text(savings::cluster_history(view));
   }));
 }

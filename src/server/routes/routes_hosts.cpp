@@ -87,7 +87,7 @@ void read_next_job(service::Service& service, const std::shared_ptr<HostScan>& s
   scan->ranks += at.ranks;
   jobs::HostQuery query{at.place.job, scan->prefix, std::exchange(scan->after, std::nullopt),
                         scan->limit - scan->rows.size()};
-  service.hosts(std::move(query), [&service, scan, at](const Result<jobs::HostPage>& page) {
+  service.reads.hosts(std::move(query), [&service, scan, at](const Result<jobs::HostPage>& page) {
     // Others were deleted meanwhile, or are damaged.
     if (!page && page.error().code == ErrorCode::unavailable) return scan->call.fail(page.error());
     if (page) take_hosts(*scan, at.place.job, *page);
@@ -108,7 +108,7 @@ void Api::list_ranks(Call call) {
   if (query.limit < 1 || query.limit > kMostPageRanks) {
     return call.fail(wrong_parameter("limit", std::to_string(query.limit), kRankLimits));
   }
-  service_.ranks(std::move(query), then<jobs::RankPage>(call, json_text<jobs::RankPage>));
+  service_.reads.ranks(std::move(query), then<jobs::RankPage>(call, json_text<jobs::RankPage>));
 }
 
 void Api::list_hosts(Call call) {
@@ -132,13 +132,13 @@ void Api::list_hosts(Call call) {
     const auto cursor = parse_host_cursor(*after);
     if (!cursor) return asked.fail(wrong_parameter("after", *after, "'next' of the previous page"));
     query.after = cursor->place;
-    const JobList::Row* const row = cursor->host ? service_.job_list().find(cursor->place.job) : nullptr;
+    const JobList::Row* const row = cursor->host ? service_.list.list().find(cursor->place.job) : nullptr;
     if (row != nullptr && query.wanted(cursor->place, *row)) {
       scan->jobs.push_back({cursor->place, row->ranks});
       scan->after = cursor->host;
     }
   }
-  const JobList::Page found = service_.job_list().page(query);
+  const JobList::Page found = service_.list.list().page(query);
   for (const auto& [place, row] : found.rows) scan->jobs.push_back({*place, row->ranks});
   scan->more_jobs = found.next.has_value();
   read_next_job(service_, scan);

@@ -31,11 +31,11 @@ constexpr double kRowAge = 60;
 std::string page_json(service::Service& service, const views::JobList::Query& query, const jobs::EnergyFactors& factors,
                       bool shows_site, double now_s) {
   std::vector<std::string> old;
-  for (const auto& [place, row] : service.job_list().page(query).rows) {
+  for (const auto& [place, row] : service.list.list().page(query).rows) {
     if (row->made_s + kRowAge <= now_s) old.push_back(place->job);
   }
-  for (const std::string& job : old) service.refresh_row(job);
-  const views::JobList::Page page = service.job_list().page(query);
+  for (const std::string& job : old) service.list.refresh(job);
+  const views::JobList::Page page = service.list.list().page(query);
   return json_object([&](JsonWriter& f) {
     f.always("server", JsonObject{[&](JsonWriter& server) {
                server.always("now_s", now_s);
@@ -78,8 +78,8 @@ void Api::list_jobs(Call call) {
     };
   }
   const double now_s = clock_.now_s();
-  const std::uint64_t revision = service_.job_list().revision();
-  const bool shows_site = !is_job && service_.has_site();
+  const std::uint64_t revision = service_.list.list().revision();
+  const bool shows_site = !is_job && service_.site.documents().current() != nullptr;
   const std::string key = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", limit, after.value_or(""), state.value_or(""),
                                       search.value_or(""), selector_text.value_or(""), shows_site);
   call.send(pages_.answer(call.request, {key, is_job ? call.identity.token + call.identity.job : "", revision, now_s},
@@ -88,7 +88,7 @@ void Api::list_jobs(Call call) {
 
 void Api::job_changes(Call call) {
   if (refuse_if_full(call, access::HeldCalls::Kind::stream)) return;
-  if (changes_.empty()) service_.keep_job_changes(true);
+  if (changes_.empty()) service_.list.keep_changes(true);
   views::JobChanges::Sees sees;
   if (call.identity.role == access::Role::job) {
     sees = [identity = call.identity](const views::JobList::Change& change) {
@@ -100,7 +100,7 @@ void Api::job_changes(Call call) {
   const views::JobChanges::Id id = changes_.add(call.responder, std::move(sees));
   keep_open(call, [this, id] {
     changes_.remove(id);
-    if (changes_.empty()) service_.keep_job_changes(false);
+    if (changes_.empty()) service_.list.keep_changes(false);
   });
 }
 
@@ -118,10 +118,11 @@ void Api::register_job(Call call, jobs::RegisterJobBody body) {
   jobs::RegisterJob repeated = body.job;
   if (!call.identity.token.empty()) repeated.facts[std::string(live::kOwnerFact)] = call.identity.token;
   auto job = owned(call, std::move(body.job));
-  if (job) return service_.register_job(*std::move(job), answer);
+  if (job) return service_.registrations.register_job(*std::move(job), answer);
   if (key->empty() || job.error().code != ErrorCode::too_large) return call.fail(job.error());
   // The token's last job already counts.
-  service_.registered_before(repeated, [answer, refused = job.error()](const Result<jobs::RegisterJobAnswer>& before) {
+  service_.registrations.registered_before(repeated, [answer, refused = job.error()](
+                                                         const Result<jobs::RegisterJobAnswer>& before) {
     answer(before || before.error().code != ErrorCode::not_found ? before : Result<jobs::RegisterJobAnswer>(refused));
   });
 }
@@ -133,10 +134,10 @@ void Api::show_job(Call call) {
 }
 
 void Api::finish_job(Call call, NoBody /*body*/) {
-  service_.finish_job(call.parts[0], then_ok(call), author_of(call.identity));
+  service_.operations.finish(call.parts[0], then_ok(call), author_of(call.identity));
 }
 
-void Api::delete_job(Call call) { service_.remove_job(call.parts[0], then_ok(call), author_of(call.identity)); }
+void Api::delete_job(Call call) { service_.operations.remove(call.parts[0], then_ok(call), author_of(call.identity)); }
 
 void Api::upload_profile(Call call, jobs::ProfileBody body) {
   if (Status room = has_room(call.identity); !room) return call.fail(room.error());
@@ -146,7 +147,7 @@ void Api::upload_profile(Call call, jobs::ProfileBody body) {
   const auto uploaded = [this, call, answer](const Result<Ok>& done) {
     done ? service_.job(call.parts[0], answer) : call.fail(done.error());
   };
-  service_.upload_profile(call.parts[0], std::move(body.profile), body.pipelines, uploaded, author_of(call.identity));
+  service_.uploads.upload(call.parts[0], std::move(body.profile), body.pipelines, uploaded, author_of(call.identity));
 }
 
 using Frontier = std::shared_ptr<const jobs::CharacterizedPipeline>;
@@ -155,12 +156,12 @@ void Api::frontier(Call call) {
   Parameters parameters(call.request);
   const int pipeline = parameters.take<int>("pipeline", "a pipeline's number").value_or(0);
   if (const auto error = parameters.error()) return call.fail(*error);
-  service_.frontier(call.parts[0], pipeline, then<Frontier>(call, [](const Frontier& found) {
-                      std::string text;
-                      report::write_frontier_data(found->dag, found->frontier,
-                                                  [&](std::string_view piece) { text += piece; });
-                      return text;
-                    }));
+  service_.reads.frontier(call.parts[0], pipeline, then<Frontier>(call, [](const Frontier& found) {
+                            std::string text;
+                            report::write_frontier_data(found->dag, found->frontier,
+                                                        [&](std::string_view piece) { text += piece; });
+                            return text;
+                          }));
 }
 
 namespace {
@@ -185,11 +186,11 @@ void Api::timeline(Call call) {
   if (const auto error = parameters.error()) return call.fail(*error);
   const std::string job = call.parts[0];
   if (point) {
-    service_.frontier(job, pipeline, [call = std::move(call), point = *point](const Result<Frontier>& found) {
+    service_.reads.frontier(job, pipeline, [call = std::move(call), point = *point](const Result<Frontier>& found) {
       found ? answer_timeline(call, **found, point) : call.fail(found.error());
     });
   } else {
-    service_.timeline(job, pipeline, [call = std::move(call)](const Result<jobs::TimelineView>& found) {
+    service_.reads.timeline(job, pipeline, [call = std::move(call)](const Result<jobs::TimelineView>& found) {
       found ? answer_timeline(call, *found->pipeline, found->point) : call.fail(found.error());
     });
   }

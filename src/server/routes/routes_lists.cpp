@@ -73,7 +73,7 @@ void Api::list_of_jobs(const Call& call, std::string_view list, RowsOfJob rows_o
   query.wanted = [&](const views::JobList::Place& place, const views::JobList::Row& row) {
     return row.is_live && row.state != views::kDamagedState && reaches(call.identity, place.job) == true;
   };
-  const views::JobList::Page found = service_.job_list().page(query);
+  const views::JobList::Page found = service_.list.list().page(query);
   const auto page = std::make_shared<JobPage>();
   page->left = found.rows.size();
   page->rows.resize(found.rows.size());

@@ -14,17 +14,17 @@ namespace perseus::routes {
 
 void Api::set_straggler(Call call, jobs::SetStraggler body) {
   body.by = author_of(call.identity);
-  service_.set_straggler(std::move(body), then<jobs::StragglerSet>(call, json_text<jobs::StragglerSet>));
+  service_.stragglers.set(std::move(body), then<jobs::StragglerSet>(call, json_text<jobs::StragglerSet>));
 }
 
 void Api::set_job_straggler(Call call, jobs::SetStraggler body) {
   body.job = call.parts[0];
   body.by = author_of(call.identity);
-  service_.set_straggler(std::move(body), then<jobs::StragglerSet>(call, json_text<jobs::StragglerSet>));
+  service_.stragglers.set(std::move(body), then<jobs::StragglerSet>(call, json_text<jobs::StragglerSet>));
 }
 
 void Api::withdraw_straggler(Call call) {
-  service_.withdraw_straggler({call.parts[0], call.parts[1], author_of(call.identity)}, then_ok(call));
+  service_.stragglers.withdraw({call.parts[0], call.parts[1], author_of(call.identity)}, then_ok(call));
 }
 
 namespace {
@@ -50,17 +50,18 @@ void Api::set_policy(Call call, PolicyBody body) {
     }
     return call.fail(error);
   }
-  service_.set_policy({call.parts[0], *jobs::policy_of(*members), author_of(call.identity)},
-                      then<jobs::PolicyChanged>(call, json_text<jobs::PolicyChanged>));
+  service_.operations.set_policy({call.parts[0], *jobs::policy_of(*members), author_of(call.identity)},
+                                 then<jobs::PolicyChanged>(call, json_text<jobs::PolicyChanged>));
 }
 
 void Api::clear_policy(Call call) {
   if (const Status known = check_policy_kind(call.parts[1]); !known) return call.fail(known.error());
-  service_.clear_policy({call.parts[0], call.parts[1], author_of(call.identity)}, then_ok(call));
+  service_.operations.clear_policy({call.parts[0], call.parts[1], author_of(call.identity)}, then_ok(call));
 }
 
 void Api::set_tier(Call call, jobs::TierBody body) {
-  service_.set_tier({call.parts[0], std::move(body.tier), body.reset, author_of(call.identity)}, then_ok(call));
+  service_.operations.set_tier({call.parts[0], std::move(body.tier), body.reset, author_of(call.identity)},
+                               then_ok(call));
 }
 
 namespace {

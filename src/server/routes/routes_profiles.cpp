@@ -12,21 +12,21 @@
 namespace perseus::routes {
 
 void Api::list_profiles(Call call) {
-  service_.profiles(then<std::vector<std::string>>(call, [](const std::vector<std::string>& names) {
+  service_.profiles.names(then<std::vector<std::string>>(call, [](const std::vector<std::string>& names) {
     return json_object([&](JsonWriter& f) { f.always("profiles", names); });
   }));
 }
 
 void Api::show_profile(Call call) {
-  service_.profile(call.parts[0], then<jobs::NamedProfile>(call, json_text<jobs::NamedProfile>));
+  service_.profiles.get(call.parts[0], then<jobs::NamedProfile>(call, json_text<jobs::NamedProfile>));
 }
 
 void Api::put_profile(Call call, jobs::NamedProfile body) {
   body.name = call.parts[0];
-  service_.put_profile(std::move(body), then<jobs::StoredProfile>(call, json_text<jobs::StoredProfile>));
+  service_.profiles.put(std::move(body), then<jobs::StoredProfile>(call, json_text<jobs::StoredProfile>));
 }
 
-void Api::remove_profile(Call call) { service_.remove_profile(call.parts[0], then_ok(call)); }
+void Api::remove_profile(Call call) { service_.profiles.remove(call.parts[0], then_ok(call)); }
 
 namespace {
 
@@ -45,16 +45,16 @@ void Api::list_learned(Call call) {
     }
     return json_object([&](JsonWriter& f) { f.always("profiles", shown); });
   };
-  service_.learned_profiles(then<std::vector<jobs::LearnedProfile>>(call, format));
+  service_.profiles.learned(then<std::vector<jobs::LearnedProfile>>(call, format));
 }
 
 void Api::forget_learned(Call call) {
-  service_.learned_profiles([this, call = std::move(call)](const Result<std::vector<jobs::LearnedProfile>>& all) {
+  service_.profiles.learned([this, call = std::move(call)](const Result<std::vector<jobs::LearnedProfile>>& all) {
     if (!all) return call.fail(all.error());
     const std::string& id = call.parts[0];
     const bool known = std::ranges::any_of(
         *all, [&](const jobs::LearnedProfile& one) { return one.id == id && is_for(call.identity, one); });
-    if (known) return service_.forget_learned(id, then_ok(call));
+    if (known) return service_.profiles.forget_learned(id, then_ok(call));
     call.fail({ErrorCode::not_found, fmt::format("no profile was learned under the id '{}'", id)});
   });
 }

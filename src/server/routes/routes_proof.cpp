@@ -48,10 +48,10 @@ Result<ProofCall> proof_call(const http::HttpRequest& request, double now_s) {
 void Api::site_proof(Call call) {
   const auto asked = proof_call(call.request, clock_.now_s());
   if (!asked) return call.fail(asked.error());
-  service_.site_proof(asked->query, [this, call, query = asked->query,
-                                     csv = asked->csv](const Result<power::SiteProof>& proof) {
+  service_.site_history.proof(asked->query, [this, call, query = asked->query,
+                                             csv = asked->csv](const Result<power::SiteProof>& proof) {
     if (!proof) return call.fail(proof.error());
-    if (proof->entries.empty() && !query.domain.empty() && !service_.has_domain(query.domain)) {
+    if (proof->entries.empty() && !query.domain.empty() && !service_.site.documents().has(query.domain)) {
       return call.fail(wrong_parameter("domain", query.domain, "a domain of the site, or of its history at that time"));
     }
     http::HttpResponse response = http::json_response(200, csv ? site_proof_csv(*proof) : site_proof_json(*proof));
@@ -71,12 +71,12 @@ void Api::site_forecast(Call call) {
   const std::string domain = parameters.text("domain").value_or("");
   if (const auto error = parameters.error()) return call.fail(*error);
   if (!(hours >= 0.1 && hours <= 168)) return call.fail(wrong_parameter("hours", fmt::format("{}", hours), kHours));
-  if (!domain.empty() && service_.has_site() && !service_.has_domain(domain)) {
+  if (!domain.empty() && service_.site.documents().current() != nullptr && !service_.site.documents().has(domain)) {
     return call.fail(wrong_parameter("domain", domain, "a domain of the site"));
   }
-  service_.site_forecast(hours, then<power::SiteForecast>(call, [domain](const power::SiteForecast& forecast) {
-                           return site_forecast_json(forecast, domain);
-                         }));
+  service_.forecasts.forecast(hours, then<power::SiteForecast>(call, [domain](const power::SiteForecast& forecast) {
+                                return site_forecast_json(forecast, domain);
+                              }));
 }
 
 }  // namespace perseus::routes

@@ -42,7 +42,8 @@ void Api::register_rank(Call call) {
 void Api::register_rank_of(Call call, jobs::RegisterRank body) {
   body.job = call.parts[0];
   body.with_plan = call.request.parameter("plan") == "true";
-  service_.register_rank(std::move(body), then<jobs::RegisterRankAnswer>(call, timed(clock_, registered_json)));
+  service_.registrations.register_rank(std::move(body),
+                                       then<jobs::RegisterRankAnswer>(call, timed(clock_, registered_json)));
 }
 
 void Api::next_plan(Call call) {
@@ -70,7 +71,7 @@ void Api::drop_plan(Call call, jobs::DropPlan body) {
   if (!rank) return call.fail(rank.error());
   body.job = call.parts[0];
   body.rank = *rank;
-  service_.drop_plan(std::move(body), then_ok(call));
+  service_.operations.drop_plan(std::move(body), then_ok(call));
 }
 
 void Api::see_shape(Call call, jobs::SeeShape body) {
@@ -78,7 +79,7 @@ void Api::see_shape(Call call, jobs::SeeShape body) {
   if (!rank) return call.fail(rank.error());
   body.job = call.parts[0];
   body.rank = *rank;
-  service_.see_shape(std::move(body), then_ok(call));
+  service_.operations.see_shape(std::move(body), then_ok(call));
 }
 
 void Api::rank_ended(Call call, NoBody /*body*/) {
@@ -87,13 +88,13 @@ void Api::rank_ended(Call call, NoBody /*body*/) {
   if (const auto error = parameters.error()) return call.fail(*error);
   const auto rank = number_from<int>("rank", call.parts[1], "a rank's number");
   if (!rank) return call.fail(rank.error());
-  service_.rank_ended(call.parts[0], *rank, epoch);
+  service_.waiting.ended(call.parts[0], *rank, epoch);
   then_ok(call)(Ok{});
 }
 
 void Api::report_iterations(Call call, jobs::ReportIterations body) {
   body.job = call.parts[0];
-  service_.report_iterations(std::move(body), then<jobs::ReportedIterations>(call, reported_json));
+  service_.reports.report(std::move(body), then<jobs::ReportedIterations>(call, reported_json));
 }
 
 template <>

@@ -162,17 +162,18 @@ void Api::legacy_register_job(Call call, LegacyJob body) {
   if (!own) return call.fail(own.error());
   const auto made = then<jobs::RegisterJobAnswer>(
       call, [](const jobs::RegisterJobAnswer& registered) { return json_text(registered.job); });
-  if (!may_be_known) return service_.register_job(*std::move(own), made);
-  service_.profiles([this, request = *std::move(own), made](const Result<std::vector<std::string>>& names) mutable {
-    if (!names) return made(names.error());
-    if (std::ranges::find(*names, request.name) != names->end()) {
-      request.profile = request.name;  // known from an earlier run
-      request.shape.reset();
-    } else {
-      request.profile_online = true;
-    }
-    service_.register_job(std::move(request), made);
-  });
+  if (!may_be_known) return service_.registrations.register_job(*std::move(own), made);
+  service_.profiles.names(
+      [this, request = *std::move(own), made](const Result<std::vector<std::string>>& names) mutable {
+        if (!names) return made(names.error());
+        if (std::ranges::find(*names, request.name) != names->end()) {
+          request.profile = request.name;  // known from an earlier run
+          request.shape.reset();
+        } else {
+          request.profile_online = true;
+        }
+        service_.registrations.register_job(std::move(request), made);
+      });
 }
 
 template <>
@@ -210,13 +211,15 @@ Result<ArtifactRank> parse_body(std::string_view text) {
 
 void Api::legacy_register_rank(Call call, LegacyRank body) {
   body.rank.job = call.parts[0];
-  service_.register_rank(std::move(body.rank), then<jobs::RegisterRankAnswer>(call, null_of<jobs::RegisterRankAnswer>));
+  service_.registrations.register_rank(std::move(body.rank),
+                                       then<jobs::RegisterRankAnswer>(call, null_of<jobs::RegisterRankAnswer>));
 }
 
 void Api::artifact_register_rank(Call call, ArtifactRank body) {
   const std::string job = body.rank.job;
   if_it_reaches(std::move(call), job, [this, rank = std::move(body.rank)](const Call& reaching) {
-    service_.register_rank(rank, then<jobs::RegisterRankAnswer>(reaching, null_of<jobs::RegisterRankAnswer>));
+    service_.registrations.register_rank(rank,
+                                         then<jobs::RegisterRankAnswer>(reaching, null_of<jobs::RegisterRankAnswer>));
   });
 }
 
@@ -247,8 +250,8 @@ Result<LegacyResult> parse_body(std::string_view text) {
 
 void Api::legacy_result(Call call, LegacyResult body) {
   body.report.job = call.parts[0];
-  service_.report_iterations(std::move(body.report),
-                             then<jobs::ReportedIterations>(call, null_of<jobs::ReportedIterations>));
+  service_.reports.report(std::move(body.report),
+                          then<jobs::ReportedIterations>(call, null_of<jobs::ReportedIterations>));
 }
 
 }  // namespace perseus::routes

@@ -46,6 +46,9 @@ void JobOperations::clear_policy(jobs::ClearPolicy request, work::Done<Ok> done)
 }
 
 void JobOperations::set_tier(jobs::SetTier request, work::Done<Ok> done) {
+  if (const jobs::SiteDocument* const site = site_.documents().current()) {
+    if (Status known = jobs::check_domain(*site, request.tier.domain); !known) return done(known.error());
+  }
   if (Status checked = live::check_tier(request.tier); !checked) return done(checked.error());
   const auto decide = [asked = std::move(request.tier), reset = request.reset,
                        by = std::move(request.by)](const jobs::Job& job) -> Result<std::vector<jobs::EventBody>> {
@@ -125,7 +128,7 @@ void JobOperations::see_shape(jobs::SeeShape request, work::Done<Ok> done) {
   });
 }
 
-void JobOperations::finish(const std::string& job, const std::string& by, work::Done<Ok> done) {
+void JobOperations::finish(const std::string& job, work::Done<Ok> done, const std::string& by) {
   access_.execute(job, {[by](const jobs::Job& now, double) -> Result<live::Decision> {
                           live::Decision decision;
                           if (now.state == jobs::JobState::finished) return decision;
@@ -136,8 +139,13 @@ void JobOperations::finish(const std::string& job, const std::string& by, work::
                         live::answer_of(done)});
 }
 
-void JobOperations::remove(const std::string& job, work::Done<Ok> done) {
-  jobs_.with(job, [this, job, done = std::move(done)](const Result<live::LiveJob*>& live) {
+void JobOperations::remove(const std::string& job, work::Done<Ok> removed, const std::string& by) {
+  recent_.expect_removal(job, by);
+  const work::Done<Ok> done = [this, job, removed = std::move(removed)](const Result<Ok>& outcome) {
+    recent_.forget_removal(job);
+    removed(outcome);
+  };
+  jobs_.with(job, [this, job, done](const Result<live::LiveJob*>& live) {
     const bool damaged = !live && live.error().code == ErrorCode::internal;
     if (!live && !damaged) return done(live.error());
     if (live && (*live)->job.unknown_events > 0) return done(live::later_version(job));

@@ -37,7 +37,8 @@ class Registrations {
         waiting_(waiting) {}
 
   void register_job(jobs::RegisterJob request, work::Done<jobs::RegisterJobAnswer> done);
-  /// See Service::registered_before().
+  /// The job that the same request has already created under its key. not_found: none; invalid_input: a different
+  /// request used the key.
   void registered_before(const jobs::RegisterJob& request, work::Done<jobs::RegisterJobAnswer> done);
   void register_rank(jobs::RegisterRank request, work::Done<jobs::RegisterRankAnswer> done);
   /// Jobs of the token that are neither in the list nor rejected yet.

@@ -27,7 +27,7 @@ class JobChanges {
   /// Whether a stream may see the job; empty: all jobs.
   using Sees = std::function<bool(const JobList::Change&)>;
 
-  /// The first stream needs changes from now on: see Service::keep_job_changes().
+  /// The first stream needs changes from now on: see JobListUpdater::keep_changes().
   Id add(http::Responder responder, Sees sees);
   void remove(Id id);
   [[nodiscard]] bool empty() const { return streams_.empty(); }

@@ -24,12 +24,15 @@ class JobListUpdater {
   /// Calls `on_changed` when a row has changed; list() is then up to date.
   JobListUpdater(live::JobCache& jobs, const Clock& clock);
 
+  /// All jobs with their committed changes. The row of a live job has the reports that are not in its log yet since the
+  /// last event or refresh().
   const JobList& list();
   void refresh(const std::string& job);
   /// The job's entry in the list. While its frontiers are read, its savings are those that the index has.
   [[nodiscard]] jobs::JobSummary summary_of(const live::LiveJob& live) const;
-  /// See Service::owner_of().
+  /// The token that registered the job, from the index; empty: none. Nothing: not known without its log.
   std::optional<std::string> owner_of(const std::string& job);
+  /// Starts or stops recording changes of the list for take_changes().
   void keep_changes(bool keep);
   std::vector<JobList::Change> take_changes();
   /// Rebuilds changed rows if there are many, so that the next request does not wait for them.

@@ -33,7 +33,9 @@ class Subscriptions {
         clock_(clock),
         alarm_(due, work::Due::Turn::streams, [this](double now_s) { read_again(now_s); }) {}
 
-  /// See Service::subscribe().
+  /// Every event of the job after that sequence, past ones first, each once and in order, until unsubscribed. `after`
+  /// beyond the last event (or -1): from now on. `done` is called before the first event. A long past comes in parts,
+  /// see kPartOver.
   void subscribe(const std::string& job, std::int64_t after, Take take, work::Done<jobs::SubscriptionId> done);
   /// Events of all jobs from now on.
   jobs::SubscriptionId subscribe_all(Take take);

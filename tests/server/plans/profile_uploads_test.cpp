@@ -21,7 +21,7 @@ class ProfileUploadsTest : public ::testing::Test, protected testing::ServicePar
     jobs::NamedProfile profile{"", csv, {}, ""};
     profile.shape.microbatches = 2;
     profile.shape.switch_latency = switch_latency;
-    return answer_of<Ok>([&](auto done) { uploads->upload(to, profile, std::move(pipelines), "alice", done); });
+    return answer_of<Ok>([&](auto done) { uploads->upload(to, profile, std::move(pipelines), done, "alice"); });
   }
 
   std::shared_ptr<ProfileUploads> uploads =
@@ -69,7 +69,7 @@ TEST_F(ProfileUploadsTest, AJobThatIsOverRejectsProfilesAlsoIfItEndsMeanwhile) {
   testing::Answer<Ok> late;
   jobs::NamedProfile profile{"", kTwoStages, {}, ""};
   profile.shape.microbatches = 2;
-  uploads->upload("job", profile, {}, "alice", late.take());
+  uploads->upload("job", profile, {}, late.take(), "alice");
   base.append("job", {jobs::JobFinished{}});
   ASSERT_TRUE(late.given());
   EXPECT_EQ(late->error().message, "job job is finished");

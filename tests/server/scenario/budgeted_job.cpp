@@ -115,7 +115,7 @@ void BudgetedRank::start(InProcess& server, bool keeps_budgets, bool paces, work
   period_s_ = 0;
   ahead_.clear();
   // Where the store fails, it is registered by a later call, or not at all.
-  server.service().register_rank(request, std::move(done));
+  server.service().registrations.register_rank(request, std::move(done));
   server.settle();
   version_ = 0;
   plan_.clear();

@@ -64,7 +64,7 @@ TEST_F(FirstPlan, AJobWithALostProfileKeepsItsPlan) {
 }
 
 TEST_F(FirstPlan, ThatCannotBeMadeForTheLatencyIsTheOneThatThereIs) {
-  target.service().subscribe_all([&](const jobs::JobEvent& event) {
+  target.service().subscriptions.subscribe_all([&](const jobs::JobEvent& event) {
     if (event.kind == "characterization_started") lose_profiles();
   });
   ASSERT_TRUE(registers(1).ok());
@@ -74,11 +74,12 @@ TEST_F(FirstPlan, ThatCannotBeMadeForTheLatencyIsTheOneThatThereIs) {
 }
 
 TEST_F(FirstPlan, IsMadeOnceTheDatabaseAnswersAgain) {
-  const jobs::SubscriptionId subscription = target.service().subscribe_all([&](const jobs::JobEvent& event) {
-    if (event.kind == "rank_registered") target.break_store(true);
-  });
+  const jobs::SubscriptionId subscription =
+      target.service().subscriptions.subscribe_all([&](const jobs::JobEvent& event) {
+        if (event.kind == "rank_registered") target.break_store(true);
+      });
   ASSERT_TRUE(registers(1).ok());
-  target.service().unsubscribe(subscription);
+  target.service().subscriptions.unsubscribe(subscription);
   EXPECT_FALSE(target.answer_of(wait));
   target.break_store(false);
   target.go_to(3);

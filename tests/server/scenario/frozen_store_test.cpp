@@ -61,12 +61,12 @@ TEST_F(FrozenStore, AnswersChangesAndReadsWithinTheLimit) {
   std::optional<Result<jobs::JobView>> shown;
   std::optional<Result<std::vector<std::string>>> profiles;
   std::optional<Result<jobs::PlanAnswer>> plan;
-  target.service().set_straggler(straggler(1.2), into(changed));
-  target.service().register_job({}, into(registered));
+  target.service().stragglers.set(straggler(1.2), into(changed));
+  target.service().registrations.register_job({}, into(registered));
   target.service().job("not in memory", into(shown));
-  target.service().profiles(into(profiles));
+  target.service().profiles.names(into(profiles));
   const jobs::WaitId wait =
-      target.service().wait_for_plan({"not in memory", 0, 0, std::nullopt, std::nullopt}, into(plan));
+      target.service().waiting.wait({"not in memory", 0, 0, std::nullopt, std::nullopt}, into(plan));
   EXPECT_NE(wait, 0);
   target.go_to(9.9);
   EXPECT_FALSE(changed || registered || shown || profiles || plan);
@@ -85,11 +85,11 @@ TEST_F(FrozenStore, AnswersChangesAndReadsWithinTheLimit) {
 TEST_F(FrozenStore, PilesUpNothingOnceItIsKnownNotToAnswer) {
   target.freeze_store(true);
   std::optional<Result<jobs::StragglerSet>> first;
-  target.service().set_straggler(straggler(1.2), into(first));
+  target.service().stragglers.set(straggler(1.2), into(first));
   target.go_to(11);
   ASSERT_TRUE(is_unavailable(first));
   std::optional<Result<jobs::StragglerSet>> second;
-  target.service().set_straggler(straggler(1.4), into(second));
+  target.service().stragglers.set(straggler(1.4), into(second));
   EXPECT_TRUE(is_unavailable(second));
   target.freeze_store(false);
   const auto view = target.job(job);
@@ -101,10 +101,10 @@ TEST_F(FrozenStore, AWaitForAJobThatIsBeingReadCanBeTakenBack) {
   target.restart();
   target.freeze_store(true);
   bool answered = false;
-  const jobs::WaitId wait = target.service().wait_for_plan({job, 0, 0, std::nullopt, std::nullopt},
-                                                           [&](const Result<jobs::PlanAnswer>&) { answered = true; });
+  const jobs::WaitId wait = target.service().waiting.wait({job, 0, 0, std::nullopt, std::nullopt},
+                                                          [&](const Result<jobs::PlanAnswer>&) { answered = true; });
   EXPECT_NE(wait, 0);
-  target.service().cancel_wait(wait);
+  target.service().waiting.cancel(wait);
   target.freeze_store(false);
   EXPECT_FALSE(answered);
 }
@@ -114,9 +114,9 @@ TEST_F(FrozenStore, RequestsForAJobThatIsBeingReadAreAnsweredInOrder) {
   target.freeze_store(true);
   std::string order;
   const auto note = [&](char who) { return [&order, who](const auto& answer) { order += answer ? who : '!'; }; };
-  target.service().register_rank(rank_request(0), note('a'));
-  target.service().register_rank(rank_request(1), note('b'));
-  target.service().wait_for_plan({job, 1, 0, std::nullopt, std::nullopt}, note('c'));
+  target.service().registrations.register_rank(rank_request(0), note('a'));
+  target.service().registrations.register_rank(rank_request(1), note('b'));
+  target.service().waiting.wait({job, 1, 0, std::nullopt, std::nullopt}, note('c'));
   EXPECT_EQ(order, "");
   target.freeze_store(false);
   EXPECT_EQ(order, "abc");
@@ -170,8 +170,8 @@ TEST_F(FrozenStore, AnUnansweredChangeIsNotShownBeforeItIsDurable) {
   std::optional<Result<jobs::StragglerSet>> changed;
   const std::string before = target.job(job)->header.state;
   target.freeze_store(true);
-  target.service().set_straggler(straggler(1.2), into(changed));
-  target.service().finish_job(job, into(finished));
+  target.service().stragglers.set(straggler(1.2), into(changed));
+  target.service().operations.finish(job, into(finished));
   for (const double seconds : {0.1, 2.0, 9.9, 10.1, 29.0}) {  // then it is silent: its ranks never ask
     target.go_to(seconds);
     std::optional<Result<jobs::JobView>> shown;
@@ -193,8 +193,8 @@ TEST_F(FrozenStore, RegistrationsUnderWayCountAsTheirTokens) {
   request.facts["token"] = "mine";
   target.freeze_store(true);
   std::optional<Result<jobs::RegisterJobAnswer>> first, second;
-  target.service().register_job(request, into(first));
-  target.service().register_job(request, into(second));
+  target.service().registrations.register_job(request, into(first));
+  target.service().registrations.register_job(request, into(second));
   EXPECT_EQ(target.service().owned_by("mine").jobs, 2);
   EXPECT_EQ(target.service().owned_by("mine").ranks, 12);
   EXPECT_EQ(target.service().owned_by("other").jobs, 0);
@@ -203,7 +203,7 @@ TEST_F(FrozenStore, RegistrationsUnderWayCountAsTheirTokens) {
   EXPECT_EQ(target.service().owned_by("mine").jobs, 2) << "once each";
   target.freeze_store(true);
   std::optional<Result<jobs::RegisterJobAnswer>> lost;
-  target.service().register_job(request, into(lost));
+  target.service().registrations.register_job(request, into(lost));
   target.go_to(11);
   ASSERT_TRUE(is_unavailable(lost));
   target.freeze_store(false);
@@ -221,7 +221,7 @@ TEST_F(FrozenStore, RegistrationsWithAKeyCountFromTheStartToo) {
   std::vector<std::optional<Result<jobs::RegisterJobAnswer>>> answers(5);
   for (std::size_t i = 0; i < answers.size(); ++i) {
     request.idempotency_key = "a key of 16 or more " + std::to_string(i);
-    target.service().register_job(request, into(answers[i]));
+    target.service().registrations.register_job(request, into(answers[i]));
     EXPECT_EQ(target.service().owned_by("mine").jobs, static_cast<int>(i) + 1);
   }
   EXPECT_EQ(target.service().owned_by("mine").ranks, 30);
@@ -236,13 +236,13 @@ TEST_F(FrozenStore, AJobWhoseRegistrationLostItsAnswerIsListedOnceTheStoreAnswer
   request.facts["token"] = "mine";
   std::optional<Result<jobs::RegisterJobAnswer>> registered;
   target.lose_answers(true);
-  target.service().register_job(request, into(registered));
+  target.service().registrations.register_job(request, into(registered));
   target.settle();
   ASSERT_TRUE(is_unavailable(registered));
   ASSERT_EQ(target.database().jobs().size(), 2U) << "it is there all the same";
   target.lose_answers(false);
   target.go_to(3);
-  (void)target.service().job_list();
+  (void)target.service().list.list();
   EXPECT_EQ(target.service().owned_by("mine").jobs, 1);
 }
 
@@ -253,11 +253,11 @@ TEST_F(FrozenStore, TheStoredBytesOfATokenAreKnownFromTheStart) {
   const std::string own = target.register_job(request).value().job;
   ASSERT_TRUE(target.upload_profile(own, small_profile("p", 4)).ok());
   target.go_to(700);
-  const std::int64_t bytes = target.service().stored_bytes_of("mine");
+  const std::int64_t bytes = target.service().stored_bytes->of("mine");
   EXPECT_GT(bytes, 0);
   target.freeze_store(true);  // the store answers no call after the start
   target.restart();
-  EXPECT_EQ(target.service().stored_bytes_of("mine"), bytes);
+  EXPECT_EQ(target.service().stored_bytes->of("mine"), bytes);
 }
 
 }  // namespace

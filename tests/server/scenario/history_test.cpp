@@ -54,7 +54,7 @@ class HistoryScenario : public ::testing::Test {
   static Result<savings::HistoryView> history(InProcess& target, const std::string& job, std::int64_t step_s) {
     const auto view = std::make_shared<std::optional<Result<savings::HistoryView>>>();  // the answer may come later
     const savings::HistoryQuery query{job, step_s, 0, static_cast<std::int64_t>(target.now_s()) + 1, 100'000};
-    target.service().history(query, [view](Result<savings::HistoryView> answer) { *view = std::move(answer); });
+    target.service().history.history(query, [view](Result<savings::HistoryView> answer) { *view = std::move(answer); });
     target.settle();
     return *view ? **view : Result<savings::HistoryView>(Error{ErrorCode::unavailable, "no answer yet"});
   }
@@ -152,7 +152,7 @@ TEST_F(HistoryScenario, ARemovedJobHasNone) {
   target.go_to(61);
   ASSERT_TRUE(target.finish_job(job).ok());
   std::optional<Result<Ok>> removed;
-  target.service().remove_job(job, [&](Result<Ok> done) { removed = std::move(done); });
+  target.service().operations.remove(job, [&](Result<Ok> done) { removed = std::move(done); });
   target.settle();
   ASSERT_TRUE(removed && removed->ok());
   EXPECT_THAT(*target.database().stored().history_bytes(), IsEmpty()) << "of all jobs alone";

@@ -207,44 +207,45 @@ Status status_of(const auto& result) {
 }  // namespace
 
 Status InProcess::put_profile(const jobs::NamedProfile& profile) {
-  return status_of(answer<jobs::StoredProfile>([&](auto done) { service_->put_profile(profile, done); }));
+  return status_of(answer<jobs::StoredProfile>([&](auto done) { service_->profiles.put(profile, done); }));
 }
 Result<jobs::RegisterJobAnswer> InProcess::register_job(const jobs::RegisterJob& request) {
-  return answer<jobs::RegisterJobAnswer>([&](auto done) { service_->register_job(request, done); });
+  return answer<jobs::RegisterJobAnswer>([&](auto done) { service_->registrations.register_job(request, done); });
 }
 Status InProcess::register_rank(const jobs::RegisterRank& request) {
-  return status_of(answer<jobs::RegisterRankAnswer>([&](auto done) { service_->register_rank(request, done); }));
+  return status_of(
+      answer<jobs::RegisterRankAnswer>([&](auto done) { service_->registrations.register_rank(request, done); }));
 }
 Status InProcess::upload_profile(const std::string& job, const jobs::NamedProfile& profile) {
-  return answer<Ok>([&](auto done) { service_->upload_profile(job, profile, {}, done); });
+  return answer<Ok>([&](auto done) { service_->uploads.upload(job, profile, {}, done); });
 }
 Status InProcess::report_iterations(const jobs::ReportIterations& request) {
-  return status_of(answer<jobs::ReportedIterations>([&](auto done) { service_->report_iterations(request, done); }));
+  return status_of(answer<jobs::ReportedIterations>([&](auto done) { service_->reports.report(request, done); }));
 }
 Status InProcess::drop_plan(const jobs::DropPlan& request) {
-  return answer<Ok>([&](auto done) { service_->drop_plan(request, done); });
+  return answer<Ok>([&](auto done) { service_->operations.drop_plan(request, done); });
 }
 Status InProcess::see_shape(const jobs::SeeShape& request) {
-  return answer<Ok>([&](auto done) { service_->see_shape(request, done); });
+  return answer<Ok>([&](auto done) { service_->operations.see_shape(request, done); });
 }
 Status InProcess::finish_job(const std::string& job) {
-  return answer<Ok>([&](auto done) { service_->finish_job(job, done); });
+  return answer<Ok>([&](auto done) { service_->operations.finish(job, done); });
 }
 Result<jobs::StragglerSet> InProcess::set_straggler(const jobs::SetStraggler& request) {
-  return answer<jobs::StragglerSet>([&](auto done) { service_->set_straggler(request, done); });
+  return answer<jobs::StragglerSet>([&](auto done) { service_->stragglers.set(request, done); });
 }
 Status InProcess::withdraw_straggler(const jobs::WithdrawStraggler& request) {
-  return answer<Ok>([&](auto done) { service_->withdraw_straggler(request, done); });
+  return answer<Ok>([&](auto done) { service_->stragglers.withdraw(request, done); });
 }
 Status InProcess::set_policy(const jobs::SetPolicy& request) {
-  const auto set = answer<jobs::PolicyChanged>([&](auto done) { service_->set_policy(request, done); });
+  const auto set = answer<jobs::PolicyChanged>([&](auto done) { service_->operations.set_policy(request, done); });
   return set ? Status(Ok{}) : Status(set.error());
 }
 Status InProcess::clear_policy(const jobs::ClearPolicy& request) {
-  return answer<Ok>([&](auto done) { service_->clear_policy(request, done); });
+  return answer<Ok>([&](auto done) { service_->operations.clear_policy(request, done); });
 }
 Status InProcess::set_tier(const jobs::SetTier& request) {
-  return answer<Ok>([&](auto done) { service_->set_tier(request, done); });
+  return answer<Ok>([&](auto done) { service_->operations.set_tier(request, done); });
 }
 Result<jobs::JobView> InProcess::job(const std::string& job) {
   const auto view = [&] { return answer<jobs::JobView>([&](auto done) { service_->job(job, done); }); };
@@ -254,11 +255,11 @@ Result<jobs::JobView> InProcess::job(const std::string& job) {
 
 Status InProcess::set_site(const std::string& document) {
   if (document.empty()) {
-    return status_of(answer<Ok>([&](auto done) { service_->clear_site(done); }));
+    return status_of(answer<Ok>([&](auto done) { service_->site.documents().clear(done); }));
   }
   const auto parsed = jobs::parse_site_document(document, "body");
   if (!parsed) return parsed.error();
-  Status set = status_of(answer<Ok>([&](auto done) { service_->set_site(*parsed, {}, done); }));
+  Status set = status_of(answer<Ok>([&](auto done) { service_->site.documents().set(*parsed, {}, done); }));
   service_->tick();
   settle();
   return set;
@@ -266,20 +267,20 @@ Status InProcess::set_site(const std::string& document) {
 Status InProcess::read_meter(const std::string& readings) {
   const auto parsed = jobs::parse_meter_readings(readings, "body");
   if (!parsed) return parsed.error();
-  return status_of(answer<Ok>([&](auto done) { service_->take_meter_readings(*parsed, done); }));
+  return status_of(answer<Ok>([&](auto done) { service_->site.take_readings(*parsed, done); }));
 }
 Result<std::string> InProcess::admit(const std::string& request) {
   const auto parsed = jobs::parse_admission_request(request, "body");
   if (!parsed) return parsed.error();
-  const auto admission = answer<power::Admission>([&](auto done) { service_->admit(*parsed, done); });
+  const auto admission = answer<power::Admission>([&](auto done) { service_->admissions.admit(*parsed, done); });
   if (!admission) return admission.error();
   return routes::admission_json(*admission);
 }
 Status InProcess::release_admission(const std::string& job) {
-  return status_of(answer<Ok>([&](auto done) { service_->release_admission(job, done); }));
+  return status_of(answer<Ok>([&](auto done) { service_->admissions.release(job, done); }));
 }
 Result<std::string> InProcess::site_power() {
-  const auto view = service_->site_power();
+  const auto view = service_->site.view();
   if (!view) return view.error();
   return routes::site_power_json(*view);
 }
@@ -287,7 +288,7 @@ Result<std::string> InProcess::site_power() {
 int InProcess::wait_for_plan(const jobs::WaitForPlan& request) {
   auto result = std::make_shared<std::optional<Result<jobs::PlanAnswer>>>();
   waits_.push_back(result);
-  wait_ids_.push_back(service_->wait_for_plan(request, [result](Result<jobs::PlanAnswer> value) {
+  wait_ids_.push_back(service_->waiting.wait(request, [result](Result<jobs::PlanAnswer> value) {
     PERSEUS_CHECK(!*result, "a second answer");
     *result = std::move(value);
   }));
@@ -297,12 +298,12 @@ int InProcess::wait_for_plan(const jobs::WaitForPlan& request) {
 
 std::optional<Result<jobs::PlanAnswer>> InProcess::answer_of(int wait) { return *waits_[wait]; }
 void InProcess::close_wait(int wait) {
-  service_->wait_closed(wait_ids_[wait]);
+  service_->waiting.closed(wait_ids_[wait]);
   settle();
 }
 
 void InProcess::lose_wait(int wait) {
-  service_->cancel_wait(wait_ids_[wait]);
+  service_->waiting.cancel(wait_ids_[wait]);
   settle();
 }
 

@@ -82,7 +82,7 @@ class OnlineStory {
         break;
       case 5:  // crash in the middle of a report, or while finding a window
         if (auto report = training_->report_of(random_rank())) {
-          target_.service().report_iterations(*report, [](const Result<jobs::ReportedIterations>&) {});
+          target_.service().reports.report(*report, [](const Result<jobs::ReportedIterations>&) {});
         }
         target_.step(dice_.roll(0, 6));
         target_.restart();

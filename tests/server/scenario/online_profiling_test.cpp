@@ -195,7 +195,7 @@ TEST_F(OnlineProfiling, ReportsExcludedSamplesAndRefusesMismatches) {
   ASSERT_EQ(training.run_window({0, 1}).value(), 0);
   const auto report = [&](jobs::ReportIterations result) {
     std::optional<Result<jobs::ReportedIterations>> answer;
-    target.service().report_iterations(std::move(result), [&](const auto& reported) { answer = reported; });
+    target.service().reports.report(std::move(result), [&](const auto& reported) { answer = reported; });
     target.settle();
     return *answer;
   };

@@ -20,11 +20,11 @@ TEST(PendingProfile, IsPlannedWhenTheStoreHasIt) {
   profile.shape.microbatches = 2;
   profile.shape.blocking_power = Watts(70);
   std::optional<Status> uploaded;
-  target.service().upload_profile(job->job, profile, {}, [&](const Result<Ok>& done) { uploaded = done; });
+  target.service().uploads.upload(job->job, profile, {}, [&](const Result<Ok>& done) { uploaded = done; });
   // Its append is in progress, so the profile, parsed meanwhile, must wait for it.
   jobs::RegisterRank rank;
   rank.job = job->job;
-  target.service().register_rank(rank, [](const auto&) {});
+  target.service().registrations.register_rank(rank, [](const auto&) {});
   target.settle();
   ASSERT_TRUE(uploaded && uploaded->ok());
   const auto view = target.job(job->job);

@@ -106,7 +106,7 @@ TEST_F(PlanningTurns, ARestartGoesOnWithTheRefinement) {
 TEST_F(PlanningTurns, QuickPlansPrecedeRefinementsAndOwnersTakeTurns) {
   std::map<std::string, std::string> names;
   std::vector<std::string> order;
-  target.service().subscribe_all([&](const jobs::JobEvent& event) {
+  target.service().subscriptions.subscribe_all([&](const jobs::JobEvent& event) {
     if (event.kind == "characterized")
       order.push_back((event.text.starts_with("quick") ? "quick " : "") + names[event.job]);
   });
@@ -257,7 +257,7 @@ TEST(PlanningFairness, ALongRefinementTakesTurnsWithThoseOfOthers) {
   InProcess target(options);
   std::map<std::string, std::string> names;
   std::vector<std::string> refined;
-  target.service().subscribe_all([&](const jobs::JobEvent& event) {
+  target.service().subscriptions.subscribe_all([&](const jobs::JobEvent& event) {
     if (event.kind == "characterized" && !event.text.starts_with("quick")) refined.push_back(names[event.job]);
   });
   target.hold_refining(true);
@@ -298,17 +298,17 @@ TEST(StoredBytes, CountLogsAndBlobsOfATokensJobsOnce) {
     return bytes;
   };
   const std::string a = job("mine"), b = job("mine"), c = job("other");
-  EXPECT_GT(target.service().stored_bytes_of("mine"), target.service().stored_bytes_of("other"));
-  EXPECT_GT(target.service().stored_bytes_of("other"), 0);
+  EXPECT_GT(target.service().stored_bytes->of("mine"), target.service().stored_bytes->of("other"));
+  EXPECT_GT(target.service().stored_bytes->of("other"), 0);
   target.go_to(700);
-  EXPECT_EQ(target.service().stored_bytes_of("mine"), exactly({a, b}));
-  EXPECT_EQ(target.service().stored_bytes_of("other"), exactly({c}));
+  EXPECT_EQ(target.service().stored_bytes->of("mine"), exactly({a, b}));
+  EXPECT_EQ(target.service().stored_bytes->of("other"), exactly({c}));
   ASSERT_TRUE(target.finish_job(c).ok());
-  target.service().remove_job(c, [](const Result<Ok>& removed) { EXPECT_TRUE(removed.ok()); });
+  target.service().operations.remove(c, [](const Result<Ok>& removed) { EXPECT_TRUE(removed.ok()); });
   target.settle();
   target.go_to(1400);
-  EXPECT_EQ(target.service().stored_bytes_of("other"), 0);
-  EXPECT_EQ(target.service().stored_bytes_of("absent"), 0);
+  EXPECT_EQ(target.service().stored_bytes->of("other"), 0);
+  EXPECT_EQ(target.service().stored_bytes->of("absent"), 0);
 }
 
 }  // namespace

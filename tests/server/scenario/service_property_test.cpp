@@ -168,7 +168,7 @@ class Story {
       // Crashes in the middle of a request, whose client gets no answer.
       jobs::SetStraggler request{job_, {}, Seconds(dice_.below(2) * 20), 1 + 0.1 * dice_.below(3)};
       request.target.pipeline = dice_.below(degrees_.dp);
-      target_.service().set_straggler(request, [](const Result<jobs::StragglerSet>&) {});
+      target_.service().stragglers.set(request, [](const Result<jobs::StragglerSet>&) {});
       target_.step(dice_.below(3));
       target_.restart();
       waits_.clear();

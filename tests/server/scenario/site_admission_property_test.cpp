@@ -47,7 +47,7 @@ class AdmittedJobs {
   }
 
   void check() {
-    const auto view = server_.service().site_power();
+    const auto view = server_.service().site.view();
     RC_ASSERT(view.ok());
     server_.settle();
     for (std::size_t d = 0; d < view->domains.size(); ++d) {

@@ -32,7 +32,7 @@ TEST(SiteAdmission, KeepsWhatWasAnsweredAcrossACrash) {
     const std::string job = "job-" + std::to_string(pieces);
     bool admitted_before = false;
     const auto request = jobs::parse_admission_request(request_for(job, 600), "body").value();
-    one.service().admit(request, [&](const Result<power::Admission>& answer) {
+    one.service().admissions.admit(request, [&](const Result<power::Admission>& answer) {
       admitted_before = answer && answer->state == power::Admission::State::admitted;
     });
     one.step(pieces);
@@ -56,10 +56,10 @@ TEST(SiteAdmission, SaysWhoReservedAndHowItEnded) {
   ASSERT_TRUE(third.set_site(R"({"admission_s":60,"domains":[{"name":"hall","limits":[{"limit_w":1000}]}]})").ok());
   auto request = jobs::parse_admission_request(request_for("a", 600), "body").value();
   request.by = "t1";
-  third.service().admit(request, [](const Result<power::Admission>&) {});
+  third.service().admissions.admit(request, [](const Result<power::Admission>&) {});
   third.settle();
   third.go_to(30);
-  third.service().admit(request, [](const Result<power::Admission>&) {});  // renewed, without a line
+  third.service().admissions.admit(request, [](const Result<power::Admission>&) {});  // renewed, without a line
   third.settle();
   ASSERT_TRUE(third.release_admission("a").ok());
   (void)admitted(third, "b", 500);

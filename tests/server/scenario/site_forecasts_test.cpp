@@ -17,7 +17,8 @@ TEST(SiteForecasts, AreRefusedAfterAWhileAndMadeOnceThePlannersAreFree) {
   target.go_to(1);
   std::vector<Result<power::SiteForecast>> answers;
   const auto ask = [&](double hours) {
-    target.service().site_forecast(hours, [&](const Result<power::SiteForecast>& made) { answers.push_back(made); });
+    target.service().forecasts.forecast(hours,
+                                        [&](const Result<power::SiteForecast>& made) { answers.push_back(made); });
     target.settle();
   };
   target.hold_work(true);

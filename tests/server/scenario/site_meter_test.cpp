@@ -10,7 +10,8 @@ namespace {
 
 std::vector<std::string> raised_alerts(InProcess& server) {
   std::vector<std::string> texts;
-  for (const jobs::Alert* alert : server.service().alerts().page({10, {}, {}}).alerts) texts.push_back(alert->text);
+  for (const jobs::Alert* alert : server.service().watch.alerts().page({10, {}, {}}).alerts)
+    texts.push_back(alert->text);
   return texts;
 }
 

@@ -190,7 +190,7 @@ class RandomSite {
   }
 
   power::SitePowerView view() {
-    const auto view = server_.service().site_power();
+    const auto view = server_.service().site.view();
     RC_ASSERT(view.ok());
     server_.settle();
     return *view;

@@ -39,7 +39,7 @@ class SiteRestart : public ::testing::Test {
     }
   }
   /// Of the first job; at maximum clock it draws about 490 W.
-  double granted_w() { return server_.service().site_power()->jobs.front().granted.value_or(Watts(490)).value(); }
+  double granted_w() { return server_.service().site.view()->jobs.front().granted.value_or(Watts(490)).value(); }
 
   SeededDice dice_{1};
   InProcess server_{{}, database_with({{"small", 4}})};
@@ -54,10 +54,10 @@ TEST_F(SiteRestart, ReadersAreToldOfJobsThatAreBeingRead) {
   server_.restart();
   EXPECT_THAT(*server_.site_power(), HasSubstr(R"("unread_jobs":2)"));
   EXPECT_EQ(server_.service().counts().site_unread_jobs, 2);
-  EXPECT_TRUE(server_.service().site_power()->jobs.empty());
+  EXPECT_TRUE(server_.service().site.view()->jobs.empty());
   server_.hold_answers(false);
   EXPECT_THAT(*server_.site_power(), Not(HasSubstr("unread_jobs")));
-  EXPECT_EQ(server_.service().site_power()->jobs.size(), 2U);
+  EXPECT_EQ(server_.service().site.view()->jobs.size(), 2U);
 }
 
 TEST_F(SiteRestart, NoGrantRisesUntilAllJobsAreRead) {
@@ -66,7 +66,7 @@ TEST_F(SiteRestart, NoGrantRisesUntilAllJobsAreRead) {
   server_.database().damaged.insert(jobs_[1]);
   server_.restart();
   go_to(120);
-  EXPECT_EQ(server_.service().site_power()->unread_jobs, 1);
+  EXPECT_EQ(server_.service().site.view()->unread_jobs, 1);
   EXPECT_LE(granted_w(), before_w);
   EXPECT_TRUE(server_.set_site(R"({"domains":[{"name":"hall","limits":[{"limit_w":430}]}],"dwell_s":1})").ok());
   go_to(130);
@@ -74,7 +74,7 @@ TEST_F(SiteRestart, NoGrantRisesUntilAllJobsAreRead) {
   EXPECT_TRUE(server_.set_site(R"({"domains":[{"name":"hall","limits":[{"limit_w":900}]}],"dwell_s":1})").ok());
   go_to(140);
   EXPECT_LT(granted_w(), 430.001);
-  server_.service().remove_job(jobs_[1], [](const Result<Ok>& done) { EXPECT_TRUE(done.ok()); });
+  server_.service().operations.remove(jobs_[1], [](const Result<Ok>& done) { EXPECT_TRUE(done.ok()); });
   go_to(150);
   EXPECT_GT(granted_w(), 485);
 }
@@ -84,7 +84,7 @@ TEST_F(SiteRestart, NoGrantRisesWhileALaterVersionHasChangedAJob) {
   server_.database().add_event(jobs_[1], R"({"kind":"rank_moved","at_s":1800000041,"rank":1})");
   server_.restart();
   go_to(120);
-  EXPECT_EQ(server_.service().site_power()->unread_jobs, 1);
+  EXPECT_EQ(server_.service().site.view()->unread_jobs, 1);
   EXPECT_LE(granted_w(), before_w);
 }
 
@@ -96,11 +96,11 @@ TEST_F(SiteRestart, NoAdmittedJobIsReadyUntilAllJobsAreRead) {
   EXPECT_FALSE(server_.admit(request).ok()) << "they are still being read";
   go_to(75);
   EXPECT_THAT(*server_.admit(request), HasSubstr(R"("state":"admitted","ready":false)"));
-  EXPECT_FALSE(server_.service().site_power()->reservations.front().ready);
-  server_.service().remove_job(jobs_[1], [](const Result<Ok>& done) { EXPECT_TRUE(done.ok()); });
+  EXPECT_FALSE(server_.service().site.view()->reservations.front().ready);
+  server_.service().operations.remove(jobs_[1], [](const Result<Ok>& done) { EXPECT_TRUE(done.ok()); });
   go_to(85);
   EXPECT_THAT(*server_.admit(request), HasSubstr(R"("ready":true)"));
-  EXPECT_TRUE(server_.service().site_power()->reservations.front().ready);
+  EXPECT_TRUE(server_.service().site.view()->reservations.front().ready);
 }
 
 TEST_F(SiteRestart, AMeterIsBelievedMeanwhile) {

@@ -91,17 +91,17 @@ TEST(Damaged, AJobIsNamedAndTheOthersGoOn) {
   EXPECT_EQ(target.job(damaged).error().code, ErrorCode::internal);
   EXPECT_THAT(target.job(damaged).error().message, HasSubstr("job " + damaged + " is damaged: event 2"));
   EXPECT_EQ(target.job(right)->header.state, "deployed");
-  EXPECT_EQ(target.service().job_list().find(damaged)->state, "damaged");
-  EXPECT_EQ(target.service().job_list().find(right)->state, "deployed");
+  EXPECT_EQ(target.service().list.list().find(damaged)->state, "damaged");
+  EXPECT_EQ(target.service().list.list().find(right)->state, "deployed");
   jobs::SetStraggler everywhere;
   everywhere.target.accelerator = "GPU-0";
   EXPECT_EQ(target.set_straggler(everywhere).error().code, ErrorCode::not_found) << "and not the damage";
   target.go_to(8 * day_s);
   std::optional<Result<Ok>> removed;
-  target.service().remove_job(damaged, [&](Result<Ok> done) { removed = std::move(done); });
+  target.service().operations.remove(damaged, [&](Result<Ok> done) { removed = std::move(done); });
   target.settle();
   ASSERT_TRUE(removed && removed->ok());
-  EXPECT_EQ(target.service().job_list().size(), 1U);
+  EXPECT_EQ(target.service().list.list().size(), 1U);
 }
 
 TEST(Damaged, AFrontierIsMadeAgainAndAProfileIsNamed) {
@@ -166,7 +166,7 @@ TEST_F(LaterVersion, EventsOfALaterVersionAreKeptAndTheJobIsNotChanged) {
 
   std::vector<std::string> kinds;
   bool subscribed = false;
-  target_.service().subscribe(
+  target_.service().subscriptions.subscribe(
       job_, static_cast<std::int64_t>(before.size()) - 3,
       [&](const jobs::JobEvent& event) { kinds.push_back(event.kind); },
       [&](const Result<jobs::SubscriptionId>& done) { subscribed = done.ok(); });
@@ -204,7 +204,7 @@ TEST_F(LaterVersion, ALongLogIsReadToItsEnd) {
     std::size_t bytes = 0;
     more = false;
     jobs::SubscriptionId subscribed = 0;
-    target_.service().subscribe(
+    target_.service().subscriptions.subscribe(
         job_, last,
         [&](const jobs::JobEvent& event) {
           if ((more = event.kind == jobs::kPartOver)) return;
@@ -214,7 +214,7 @@ TEST_F(LaterVersion, ALongLogIsReadToItsEnd) {
         [&](const Result<jobs::SubscriptionId>& done) { subscribed = done.ok() ? *done : 0; });
     target_.settle();
     ASSERT_NE(subscribed, 0U);
-    target_.service().unsubscribe(subscribed);
+    target_.service().subscriptions.unsubscribe(subscribed);
     EXPECT_LT(bytes, at_most);
   }
   EXPECT_EQ(last, static_cast<std::int64_t>(target_.database().log(job_).size()));
@@ -225,7 +225,7 @@ TEST_F(LaterVersion, AJobOfALaterVersionIsNotReportedMissing) {
   target_.database().change_log(job_, [](auto& events) { events[0].body.insert(1, R"("later":1,)"); });
   target_.restart();
   EXPECT_EQ(target_.job(job_).error().code, ErrorCode::unavailable);
-  EXPECT_EQ(target_.service().job_list().size(), 1U);
+  EXPECT_EQ(target_.service().list.list().size(), 1U);
 }
 
 }  // namespace

@@ -22,12 +22,14 @@ class JobOperationsTest : public ::testing::Test, protected testing::ServicePart
     return answer_of<jobs::PolicyChanged>([&](auto done) { operations_.set_policy({"job", policy}, done); });
   }
 
-  JobOperations operations_{base.jobs(), base.clock(), access, *profiles};
+  views::RecentEvents recent_{base.jobs(), base.access_to_store(), base.clock()};
+  power::SitePower site_{options, base.access_to_store(), base.jobs(), base.clock(), due, base};
+  JobOperations operations_{base.jobs(), base.clock(), access, *profiles, recent_, site_};
 };
 
 TEST_F(JobOperationsTest, AJobIsRemovedOnlyAfterItsEnd) {
   const auto remove = [&] { return answer_of_call([&](auto done) { operations_.remove("job", done); }); };
-  const auto finish = [&] { return answer_of_call([&](auto done) { operations_.finish("job", "alice", done); }); };
+  const auto finish = [&] { return answer_of_call([&](auto done) { operations_.finish("job", done, "alice"); }); };
   EXPECT_THAT(remove().error().message, HasSubstr("finish it first"));
   EXPECT_TRUE(finish().ok());
   EXPECT_TRUE(finish().ok()) << "a retry";

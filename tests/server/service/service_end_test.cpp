@@ -41,15 +41,17 @@ class ServiceEnd : public ::testing::Test {
   void open() {
     service_ = service::Service::open({}, store_, clock_, pieces_).value();
     service_->tick();
-    service_->put_profile(profile(), ignored<jobs::StoredProfile>());
+    service_->profiles.put(profile(), ignored<jobs::StoredProfile>());
     pieces_.run(1'000'000);
     jobs::RegisterJob request;
     request.degrees = {1, 2, 1};
     request.profile = "two";
-    service_->register_job(request, [this](const Result<jobs::RegisterJobAnswer>& answer) { job_ = answer->job; });
+    service_->registrations.register_job(request,
+                                         [this](const Result<jobs::RegisterJobAnswer>& answer) { job_ = answer->job; });
     pieces_.run(1'000'000);
-    for (int rank = 0; rank < 2; ++rank) service_->register_rank(rank_of(rank), ignored<jobs::RegisterRankAnswer>());
-    service_->set_site(site_of(1000), std::nullopt, ignored<Ok>());
+    for (int rank = 0; rank < 2; ++rank)
+      service_->registrations.register_rank(rank_of(rank), ignored<jobs::RegisterRankAnswer>());
+    service_->site.documents().set(site_of(1000), std::nullopt, ignored<Ok>());
     pieces_.run(1'000'000);
   }
   /// Calls whose answers come later; each is counted.
@@ -57,30 +59,31 @@ class ServiceEnd : public ::testing::Test {
     jobs::NamedProfile other = profile();
     other.name = "other";
     other.shape.microbatches = 3;
-    service_->put_profile(other, counted<jobs::StoredProfile>());
-    service_->upload_profile(job_, other, {}, counted<Ok>());
-    service_->learned_profiles(counted<std::vector<jobs::LearnedProfile>>());
+    service_->profiles.put(other, counted<jobs::StoredProfile>());
+    service_->uploads.upload(job_, other, {}, counted<Ok>());
+    service_->profiles.learned(counted<std::vector<jobs::LearnedProfile>>());
     jobs::RegisterJob request;
     request.degrees = {1, 2, 1};
     request.profile = "two";
     request.idempotency_key = "a key of the client";
     request.facts["token"] = "t1";
-    service_->register_job(request, counted<jobs::RegisterJobAnswer>());
-    service_->register_rank(rank_of(0), counted<jobs::RegisterRankAnswer>());
-    service_->set_straggler({job_, {}, {}, 1.5}, counted<jobs::StragglerSet>());
-    service_->set_site(site_of(700), std::nullopt, counted<Ok>());
-    service_->admit(jobs::parse_admission_request(R"({"job":"a","accelerators":1,"accelerator_w":90})", "a").value(),
-                    counted<power::Admission>());
-    service_->site_forecast(1, counted<power::SiteForecast>());
-    service_->site_proof({}, counted<power::SiteProof>());
-    service_->history({}, counted<savings::HistoryView>());
-    service_->recent_events({}, counted<views::RecentEvents::Page>());
-    service_->subscribe(
+    service_->registrations.register_job(request, counted<jobs::RegisterJobAnswer>());
+    service_->registrations.register_rank(rank_of(0), counted<jobs::RegisterRankAnswer>());
+    service_->stragglers.set({job_, {}, {}, 1.5}, counted<jobs::StragglerSet>());
+    service_->site.documents().set(site_of(700), std::nullopt, counted<Ok>());
+    service_->admissions.admit(
+        jobs::parse_admission_request(R"({"job":"a","accelerators":1,"accelerator_w":90})", "a").value(),
+        counted<power::Admission>());
+    service_->forecasts.forecast(1, counted<power::SiteForecast>());
+    service_->site_history.proof({}, counted<power::SiteProof>());
+    service_->history.history({}, counted<savings::HistoryView>());
+    service_->recent.page({}, counted<views::RecentEvents::Page>());
+    service_->subscriptions.subscribe(
         job_, 0, [this](const jobs::JobEvent&) { ++called_; }, counted<jobs::SubscriptionId>());
     jobs::WaitForPlan wait;
     wait.job = job_;
     wait.rank = 1;
-    service_->wait_for_plan(wait, counted<jobs::PlanAnswer>());
+    service_->waiting.wait(wait, counted<jobs::PlanAnswer>());
     service_->tick();
   }
 

@@ -120,7 +120,7 @@ void SimulatedCluster::send_registration(const jobs::RegisterJob& request, int a
     }
     later_.emplace_back([this, id = answer.job, request] { job_arrived(id, request); });
   };
-  server_->service().register_job(
+  server_->service().registrations.register_job(
       request, expect<jobs::RegisterJobAnswer>("register " + request.name, 3 * kAnswer_s, registered));
   const bool keyed = !request.idempotency_key.empty();
   if (keyed && (attempt == 1 ? dice_.one_in(2) : dice_.one_in(3))) {
@@ -190,7 +190,7 @@ void SimulatedCluster::job_goes() {
     rank.alive = false;
   }
   job->may_be_gone = true;
-  server_->service().finish_job(
+  server_->service().operations.finish(
       job->id, expect<Ok>("finish " + job->name, 2 * kAnswer_s, [this, job](const Ok&) {
         require(job->id, "its end", [](const auto& body) { return std::holds_alternative<jobs::JobFinished>(body); });
         job->finished = true;
@@ -205,10 +205,11 @@ void SimulatedCluster::job_is_removed() {
   const bool live = log.live() && !job->may_be_gone;
   note("remove " + job->name);
   removal_.insert(job->id);
-  server_->service().remove_job(job->id, expect<Ok>("remove " + job->name, 2 * kAnswer_s, [this, job, live](const Ok&) {
-                                  if (live) broken(job->id + ": a live job was removed");
-                                  if (server_->database().has_job(job->id)) broken(job->id + " is still there");
-                                }));
+  server_->service().operations.remove(job->id,
+                                       expect<Ok>("remove " + job->name, 2 * kAnswer_s, [this, job, live](const Ok&) {
+                                         if (live) broken(job->id + ": a live job was removed");
+                                         if (server_->database().has_job(job->id)) broken(job->id + " is still there");
+                                       }));
   server_->settle();
 }
 
@@ -314,7 +315,7 @@ bool SimulatedCluster::report(SimulatedJob& of) {
     const auto reported = [this, lies](const jobs::ReportedIterations& answer) {
       if (lies && answer.rejected.empty()) broken("iterations count that cannot be");
     };
-    server_->service().report_iterations(
+    server_->service().reports.report(
         report,
         expect<jobs::ReportedIterations>(fmt::format("{}: rank {} reports", job->name, rank), kAnswer_s, reported));
     job->ranks[rank].contact_s = now_s();
@@ -380,7 +381,7 @@ void SimulatedCluster::set_straggler(SimulatedJob& of, const jobs::SetStraggler&
   for (const jobs::Notice& notice : log_of(job->id).job.notices) is_plain &= notice.in_force;
   const auto first = std::make_shared<std::set<std::string>>();
   for (int k = 0; k < times; ++k) {
-    server_->service().set_straggler(
+    server_->service().stragglers.set(
         request, expect<jobs::StragglerSet>("straggler of " + job->name, 4 * kAnswer_s,
                                             [this, first, is_plain](const jobs::StragglerSet& set) {
                                               std::set<std::string> ids;
@@ -406,13 +407,13 @@ void SimulatedCluster::straggler_withdrawn() {
   const std::string id = notices.empty() ? "s1" : notices[dice_.roll(0, static_cast<int>(notices.size()) - 1)].id;
   note(fmt::format("{}: {} is withdrawn", job->name, id));
   straggles_s_.push_back(now_s());
-  server_->service().withdraw_straggler({job->id, id},
-                                        expect<Ok>("withdraw", 2 * kAnswer_s, [this, job, id](const Ok&) {
-                                          require(job->id, "withdrawal of " + id, [&](const jobs::EventBody& body) {
-                                            const auto* event = std::get_if<jobs::StragglerWithdrawn>(&body);
-                                            return event != nullptr && event->id == id;
-                                          });
-                                        }));
+  server_->service().stragglers.withdraw({job->id, id},
+                                         expect<Ok>("withdraw", 2 * kAnswer_s, [this, job, id](const Ok&) {
+                                           require(job->id, "withdrawal of " + id, [&](const jobs::EventBody& body) {
+                                             const auto* event = std::get_if<jobs::StragglerWithdrawn>(&body);
+                                             return event != nullptr && event->id == id;
+                                           });
+                                         }));
   server_->settle();
 }
 
@@ -422,12 +423,12 @@ void SimulatedCluster::policy() {
   if (dice_.one_in(3)) {
     const std::string kind = dice_.one_in(2) ? "pinned" : "max_slowdown";
     note(fmt::format("{}: no policy {}", job->name, kind));
-    server_->service().clear_policy({job->id, kind}, expect<Ok>("clear policy", 2 * kAnswer_s));
+    server_->service().operations.clear_policy({job->id, kind}, expect<Ok>("clear policy", 2 * kAnswer_s));
   } else {
     jobs::SetPolicy request{job->id, jobs::Pin{std::nullopt, dice_.roll(0, 40)}};
     if (dice_.one_in(2)) { return set_signal(*job, 25); }
     note(fmt::format("{}: policy {}", job->name, jobs::kind_of(request.policy)));
-    server_->service().set_policy(
+    server_->service().operations.set_policy(
         request, expect<jobs::PolicyChanged>("policy", 2 * kAnswer_s, [this, request](const jobs::PolicyChanged&) {
           require(request.job, "policy", [&](const jobs::EventBody& body) {
             const auto* event = std::get_if<jobs::PolicySet>(&body);
@@ -445,7 +446,7 @@ void SimulatedCluster::set_signal(SimulatedJob& job, double falls_in_s) {
   straggles_s_.push_back(now_s());
   straggles_s_.push_back(now_s() + falls_in_s);
   note(fmt::format("{}: a signal that falls in {:.0f} s", job.name, falls_in_s));
-  server_->service().set_policy(request, expect<jobs::PolicyChanged>("signal", 2 * kAnswer_s));
+  server_->service().operations.set_policy(request, expect<jobs::PolicyChanged>("signal", 2 * kAnswer_s));
   server_->settle();
 }
 
@@ -462,18 +463,19 @@ void SimulatedCluster::tier() {
   excused_ = true;
   const jobs::Tier before = log_of(job->id).job.operator_tier;
   const bool quiet = trouble_ == Trouble::none && calls_.empty();
-  server_->service().set_tier(request, expect<Ok>("tier", 2 * kAnswer_s, [this, request, before, quiet](const Ok&) {
-                                if (!quiet) return;
-                                follow_logs();
-                                jobs::Tier wanted = request.reset ? jobs::Tier{} : before;
-                                if (!request.tier.domain.empty()) wanted.domain = request.tier.domain;
-                                if (request.tier.priority) wanted.priority = request.tier.priority;
-                                if (request.tier.least_rate) wanted.least_rate = request.tier.least_rate;
-                                const auto log = logs_.find(request.job);
-                                if (log != logs_.end() && !(log->second.job.operator_tier == wanted)) {
-                                  broken(request.job + ": the tier is not what was set and what was there before");
-                                }
-                              }));
+  server_->service().operations.set_tier(
+      request, expect<Ok>("tier", 2 * kAnswer_s, [this, request, before, quiet](const Ok&) {
+        if (!quiet) return;
+        follow_logs();
+        jobs::Tier wanted = request.reset ? jobs::Tier{} : before;
+        if (!request.tier.domain.empty()) wanted.domain = request.tier.domain;
+        if (request.tier.priority) wanted.priority = request.tier.priority;
+        if (request.tier.least_rate) wanted.least_rate = request.tier.least_rate;
+        const auto log = logs_.find(request.job);
+        if (log != logs_.end() && !(log->second.job.operator_tier == wanted)) {
+          broken(request.job + ": the tier is not what was set and what was there before");
+        }
+      }));
   server_->settle();
 }
 
@@ -514,7 +516,7 @@ void SimulatedCluster::limits() {
     generous_ = generous;
     site_text_ = jobs::format_site_document(text);
   };
-  server_->service().set_site(*document, {}, expect<Ok>("limits", 2 * kAnswer_s, acknowledged));
+  server_->service().site.documents().set(*document, {}, expect<Ok>("limits", 2 * kAnswer_s, acknowledged));
   server_->settle();
   server_->service().tick();
   server_->settle();
@@ -525,7 +527,7 @@ void SimulatedCluster::limits_end() {
   note("there are no limits any more");
   excused_ = true;
   site_sure_ = false;
-  server_->service().clear_site(expect<Ok>("no limits", 2 * kAnswer_s, [this](const Ok&) {
+  server_->service().site.documents().clear(expect<Ok>("no limits", 2 * kAnswer_s, [this](const Ok&) {
     site_sure_ = true;
     site_text_.clear();
   }));
@@ -538,7 +540,7 @@ void SimulatedCluster::meter() {
   note(fmt::format("a meter reads {:.0f} W", watts));
   excused_ = true;
   generous_ = false;
-  server_->service().take_meter_readings({{"hall", now_s(), Watts(watts)}}, expect<Ok>("meter", 2 * kAnswer_s));
+  server_->service().site.take_readings({{"hall", now_s(), Watts(watts)}}, expect<Ok>("meter", 2 * kAnswer_s));
   server_->settle();
 }
 
@@ -548,7 +550,7 @@ void SimulatedCluster::admission() {
   excused_ = true;
   if (dice_.one_in(3)) {
     note(name + " is released");
-    server_->service().release_admission(
+    server_->service().admissions.release(
         name, expect<Ok>("release", 3 * kAnswer_s, [this, name](const Ok&) { reserved_.erase(name); }));
   } else {
     note(name + " asks for admission");
@@ -557,7 +559,7 @@ void SimulatedCluster::admission() {
     request.domain = kDomains[dice_.roll(0, 2)];
     request.accelerators = 2;
     request.profile = "short";
-    server_->service().admit(
+    server_->service().admissions.admit(
         request, expect<power::Admission>("admission", 4 * kAnswer_s, [this, name](const power::Admission& answer) {
           if (answer.reserved) reserved_.insert(name);
         }));
@@ -655,7 +657,7 @@ void SimulatedCluster::kill_within_a_call() {
   straggles_s_.push_back(now_s() + request.delay.value());
   const int pieces = dice_.roll(0, 3);
   note(fmt::format("a straggler of {}; the server is killed after {} pieces of work", job->name, pieces));
-  server_->service().set_straggler(request, [](const Result<jobs::StragglerSet>& answer) { ignore(answer); });
+  server_->service().stragglers.set(request, [](const Result<jobs::StragglerSet>& answer) { ignore(answer); });
   server_->step(pieces);
   // Power is lost for the database, too: what it has not committed is gone, and it starts anew.
   end_trouble();

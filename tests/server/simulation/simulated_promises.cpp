@@ -80,7 +80,7 @@ void SimulatedCluster::require(const std::string& id, const std::string& what,
 
 /// Each event once, in its order, when it is durable.
 void SimulatedCluster::subscribe(SimulatedJob& job) {
-  server_->service().subscribe(
+  server_->service().subscriptions.subscribe(
       job.id, job.streamed,
       [this, &job, run = run_](const jobs::JobEvent& event) {
         if (run != run_ || event.kind == jobs::kJobRemoved || event.kind == jobs::kPartOver) return;
@@ -306,7 +306,7 @@ void SimulatedCluster::check_view(SimulatedJob& job, const jobs::Job& log) {
   differ("saving now", view.per_iteration.has_value(), log.live() && log.plan.has_value());
   const auto& row = server_->database().job(job.id);
   differ("state in the index", std::string_view(row.state), jobs::shown_state(log));
-  const auto* listed = server_->service().job_list().find(job.id);
+  const auto* listed = server_->service().list.list().find(job.id);
   if (listed == nullptr) return broken(job.id + ": it is not in the list of jobs");
   differ("state in the list", std::string_view(listed->state), jobs::shown_state(log));
   if (view.total) {
@@ -324,15 +324,15 @@ void SimulatedCluster::check_view(SimulatedJob& job, const jobs::Job& log) {
 // ---- The site
 
 void SimulatedCluster::check_site() {
-  has_site_ = server_->service().has_site();
+  has_site_ = server_->service().site.documents().current() != nullptr;
   if (site_sure_) {
-    const auto stored = server_->service().site();
+    const auto stored = server_->service().site.documents().text();
     const std::string text = stored ? *stored : "";
     if (text != site_text_) broken("the site's limits are not those that were acknowledged: " + text);
   }
   excused_ |= std::erase_if(straggles_s_, [this](double at_s) { return at_s <= now_s(); }) > 0;
   if (!has_site_) return counted_.clear();
-  const auto view = server_->service().site_power();
+  const auto view = server_->service().site.view();
   server_->settle();
   if (!view) return broken("no view of the site");
   Watts no_longer_paced;
@@ -431,7 +431,7 @@ void SimulatedCluster::check_tokens() {
   std::map<std::string, std::int64_t> jobs_of;
   for (const auto& [id, log] : logs_) jobs_of[log.job.spec.facts.at("token")] += log.job.live() ? 1 : 0;
   for (const auto& [token, jobs] : jobs_of) {
-    (void)server_->service().job_list();
+    (void)server_->service().list.list();
     const std::int64_t owned = server_->service().owned_by(token).jobs;
     if (owned != jobs) broken(fmt::format("{} owns {} live jobs, {} are counted", token, jobs, owned));
   }
