@@ -7,6 +7,11 @@
 #include "base/result.h"
 
 namespace perseus::graph {
+namespace {
+
+constexpr int kWord = 8;  // bytes tested at once
+
+}  // namespace
 
 int ParametricNetwork::add_arc(int from, int to, std::span<const Integer> lengths,
                                std::span<const Integer> thresholds) {
@@ -32,10 +37,8 @@ ParametricLongestPath::ParametricLongestPath(const ParametricNetwork& network)
       previous_(network.num_nodes),
       last_(network.num_nodes),
       toward_sink_(network.num_nodes, -1) {
-  const int num_groups = network.num_arcs() / (kBlock * kGroup) + 1;
-  block_least_.assign(num_groups * kGroup, kUnlimited);
-  group_least_.assign(num_groups, kUnlimited);
-  touched_.assign(num_groups * kGroup, 0);
+  listed_.assign(network.num_arcs(), 0);
+  touched_.assign((network.num_arcs() / (kBlock * kWord) + 1) * kWord, 0);
   for (int a = 0; a < network.num_arcs(); ++a) {
     arcs_[a].tail = network.tail[a];
     arcs_[a].head = network.head[a];
@@ -71,14 +74,12 @@ void ParametricLongestPath::set_nonbasic(int arc, int segment) {
   segment_[arc] = segment;
   arcs_[arc].least = network_.length[at];
   arcs_[arc].most = segment == 0 ? kUnlimited : network_.length[at - 1];
-  touch(arc / kBlock);
 }
 
 void ParametricLongestPath::set_basic(int node, int parent, int arc, int segment, Integer flow) {
   const int at = network_.first[arc] + segment;
   segment_[arc] = segment;
   arcs_[arc].least = arcs_[arc].most = network_.length[at];
-  touch(arc / kBlock);
   const Integer more = at + 1 == network_.first[arc + 1] ? kUnlimited : network_.threshold[at + 1] - flow;
   const Integer less = flow - network_.threshold[at];
   const bool away_from_parent = arcs_[arc].tail == parent;
@@ -217,50 +218,56 @@ void ParametricLongestPath::move_sides(int top, int except, bool to_sink_side) {
 }
 
 Integer ParametricLongestPath::key(const Arc& arc) const {
-  const Event &tail = events_[arc.tail], &head = events_[arc.head];
-  if (tail.sink_side == head.sink_side) return kUnlimited;
-  const Integer span = head.stored - tail.stored;
+  const Integer span = events_[arc.head].stored - events_[arc.tail].stored;
   // Arcs from the source's side to the sink's get shorter, the others longer.
-  return head.sink_side ? span - arc.least : arc.most - span;
+  return events_[arc.head].sink_side ? span - arc.least : arc.most - span;
 }
 
-void ParametricLongestPath::refresh_block(int block) {
-  touched_[block] = 0;
-  Integer least = kUnlimited;
-  const int end = std::min(static_cast<int>(arcs_.size()), (block + 1) * kBlock);
-  for (int a = block * kBlock; a < end; ++a) least = std::min(least, key(arcs_[a]));
-  block_least_[block] = least;
-}
-
-int ParametricLongestPath::arc_with_least_key() {
-  for (int group = 0; group < static_cast<int>(group_least_.size()); ++group) {
-    bool changed = false;
+void ParametricLongestPath::find_crossing() {
+  // In locals, as stores to touched_ and listed_ could alias.
+  const Arc* const arcs = arcs_.data();
+  const Event* const events = events_.data();
+  unsigned char* const touched = touched_.data();
+  const int num_arcs = static_cast<int>(arcs_.size()), num_blocks = static_cast<int>(touched_.size());
+  for (int word = 0; word < num_blocks; word += kWord) {
     // Test eight flags at once: most are not set.
-    for (int block = group * kGroup; block < (group + 1) * kGroup; block += 8) {
-      std::uint64_t flags = 0;
-      std::memcpy(&flags, &touched_[block], sizeof flags);
-      if (flags == 0) continue;
-      changed = true;
-      for (int i = block; i < block + 8; ++i) {
-        if (touched_[i]) refresh_block(i);
+    std::uint64_t flags = 0;
+    std::memcpy(&flags, touched + word, sizeof flags);
+    if (flags == 0) continue;
+    for (int block = word; block < word + kWord; ++block) {
+      if (touched[block] == 0) continue;
+      touched[block] = 0;
+      const int end = std::min(num_arcs, (block + 1) * kBlock);
+      for (int a = block * kBlock; a < end; ++a) {
+        if (events[arcs[a].tail].sink_side == events[arcs[a].head].sink_side || listed_[a] != 0) continue;
+        listed_[a] = 1;
+        crossing_.push_back(a);
       }
     }
-    if (!changed) continue;
-    const auto from = block_least_.begin() + group * kGroup;
-    group_least_[group] = *std::min_element(from, from + kGroup);
   }
-  const auto group = std::ranges::min_element(group_least_);
-  PERSEUS_CHECK(*group < kBig, "the sink is not reachable from the source");
-  auto block = block_least_.begin() + (group - group_least_.begin()) * kGroup;
-  while (*block != *group) ++block;
-  int arc = static_cast<int>(block - block_least_.begin()) * kBlock;
-  while (key(arcs_[arc]) != *group) ++arc;
-  return arc;
 }
 
 void ParametricLongestPath::choose_entering() {
-  entering_ = arc_with_least_key();
-  slack_ = key(arcs_[entering_]) - decrease_;
+  find_crossing();
+  Integer least = kBig;
+  for (std::size_t i = 0; i < crossing_.size();) {
+    const int a = crossing_[i];
+    const Arc& arc = arcs_[a];
+    if (events_[arc.tail].sink_side == events_[arc.head].sink_side) {
+      listed_[a] = 0;
+      crossing_[i] = crossing_.back();
+      crossing_.pop_back();
+      continue;
+    }
+    const Integer k = key(arc);
+    if (k < least || (k == least && a < entering_)) {
+      least = k;
+      entering_ = a;
+    }
+    ++i;
+  }
+  PERSEUS_CHECK(least < kBig, "the sink is not reachable from the source");
+  slack_ = least - decrease_;
 }
 
 void ParametricLongestPath::exchange() {

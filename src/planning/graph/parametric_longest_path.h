@@ -16,12 +16,12 @@
 //          depends only on what changes: nodes that change sides, and the changed part of the path. Times of the sink's
 //          side are stored plus the total decrease of the deadline so far, hence they need no update when that side
 //          moves. The slack of an arc across the cut is `key - decrease`, with a key that stays the same while the
-//          arc's ends stay on their sides. Keys are stored as minima of blocks of arcs, recomputed where something
-//          changed.
+//          arc's ends stay on their sides. A list holds the arcs across the cut, some tens; blocks of arcs where a node
+//          changed sides are searched for further ones.
 // Input:   integers only (callers choose the quantum); lengths >= 0; thresholds and their sums must stay below 2^61.
 // Output:  potentials, flow and deadline after each call of lower_deadline(); exact, without tolerances.
 // Errors:  none; a node that the source does not reach or a cycle is a programming error (checked).
-// Cost:    per pivot, the tree path from source to sink, and the arcs of the smaller side of the cut.
+// Cost:    per pivot, the tree path from source to sink, and the arcs of the nodes that change sides.
 // Threads: one thread per object.
 // Source:  Phillips & Dessouky 1977 (paper appendix on GetNextSchedule: each of its minimum cuts is one move here);
 //          Cunningham 1976 (strongly feasible trees).
@@ -99,7 +99,6 @@ class ParametricLongestPath {
   static constexpr Integer kUnlimited = std::numeric_limits<Integer>::max() / 2;
   static constexpr Integer kBig = kUnlimited / 2;
   static constexpr int kBlock = 16;  // arcs
-  static constexpr int kGroup = 64;  // blocks
 
   // A node and the tree arc to its parent. `down` and `up` are the arc's residual capacities parent->node and back.
   struct Node {
@@ -136,9 +135,7 @@ class ParametricLongestPath {
   void set_nonbasic(int arc, int segment);
   void set_basic(int node, int parent, int arc, int segment, Integer flow);
   [[nodiscard]] Integer key(const Arc& arc) const;
-  void touch(int block) { touched_[block] = 1; }
-  void refresh_block(int block);
-  [[nodiscard]] int arc_with_least_key();
+  void find_crossing();
 
   const ParametricNetwork& network_;
   std::vector<Node> nodes_;
@@ -157,9 +154,9 @@ class ParametricLongestPath {
   int unchecked_ = -1;  // path nodes before this one do not block
   long pivots_ = 0;
 
-  // Least key of each block of arcs and of each group of blocks, and which blocks must be recomputed (a byte each:
-  // plain stores, no chain of read-modify-writes).
-  std::vector<Integer> block_least_, group_least_;
+  std::vector<int> crossing_;          // arcs across the cut, and some that were
+  std::vector<unsigned char> listed_;  // per arc: in crossing_
+  // Per block: a node of its arcs changed sides (a byte each: plain stores, no chain of read-modify-writes).
   std::vector<unsigned char> touched_;
 };
 
