@@ -33,6 +33,7 @@ ParametricLongestPath::ParametricLongestPath(const ParametricNetwork& network)
       nodes_(network.num_nodes),
       arcs_(network.num_arcs()),
       segment_(network.num_arcs(), 0),
+      flow_(network.num_arcs(), 0),
       events_(network.num_nodes + 1),
       previous_(network.num_nodes),
       last_(network.num_nodes),
@@ -76,8 +77,9 @@ void ParametricLongestPath::set_nonbasic(int arc, int segment) {
   arcs_[arc].most = segment == 0 ? kUnlimited : network_.length[at - 1];
 }
 
-void ParametricLongestPath::set_basic(int node, int parent, int arc, int segment, Integer flow) {
+void ParametricLongestPath::set_basic(int node, int parent, int arc, int segment) {
   const int at = network_.first[arc] + segment;
+  const Integer flow = flow_[arc];
   segment_[arc] = segment;
   arcs_[arc].least = arcs_[arc].most = network_.length[at];
   const Integer more = at + 1 == network_.first[arc + 1] ? kUnlimited : network_.threshold[at + 1] - flow;
@@ -109,7 +111,7 @@ std::vector<int> ParametricLongestPath::set_earliest_times() {
   PERSEUS_CHECK(static_cast<int>(order.size()) == n,
                 "the network has a cycle, or a node that the source does not reach");
   for (const int v : order) {
-    if (v != network_.source) set_basic(v, arcs_[deciding[v]].tail, deciding[v], 0, 0);
+    if (v != network_.source) set_basic(v, arcs_[deciding[v]].tail, deciding[v], 0);
   }
   return order;
 }
@@ -140,15 +142,6 @@ void ParametricLongestPath::link_preorder(const std::vector<int>& order) {
     const int p = nodes_[v].parent;
     if (last_[p] == p) last_[p] = last_[v];
   }
-}
-
-Integer ParametricLongestPath::flow(int arc) const {
-  const Integer start = network_.threshold[network_.first[arc] + segment_[arc]];
-  for (const int child : {arcs_[arc].tail, arcs_[arc].head}) {
-    if (nodes_[child].parent_arc != arc || child == leaving_) continue;
-    return start + (arcs_[arc].tail == nodes_[child].parent ? nodes_[child].up : nodes_[child].down);
-  }
-  return start;
 }
 
 bool ParametricLongestPath::choose_leaving() {
@@ -190,6 +183,8 @@ bool ParametricLongestPath::push_flow() {
     v = toward_sink_[v];
     if (nodes_[v].down < kBig) nodes_[v].down -= least;
     if (nodes_[v].up < kBig) nodes_[v].up += least;
+    const int arc = nodes_[v].parent_arc;
+    flow_[arc] += arcs_[arc].head == v ? least : -least;
   }
   return true;
 }
@@ -350,7 +345,7 @@ void ParametricLongestPath::reroot(int new_root, int new_parent, int arc, int ar
   link(end, following);
   for (int w = new_parent; w >= 0 && last_[w] == new_parent; w = nodes_[w].parent) last_[w] = end;
 
-  set_basic(new_root, new_parent, arc, arc_segment, network_.threshold[network_.first[arc] + segment_[arc]]);
+  set_basic(new_root, new_parent, arc, arc_segment);
 }
 
 }  // namespace perseus::graph

@@ -82,7 +82,7 @@ class ParametricLongestPath {
     return events_[node].stored - (events_[node].sink_side ? decrease_ : 0);
   }
   /// Flow on an arc: an optimal dual solution for the current deadline.
-  [[nodiscard]] Integer flow(int arc) const;
+  [[nodiscard]] Integer flow(int arc) const { return flow_[arc]; }
   /// Position of an arc's span: at length[longer] if longer == shorter, otherwise between the two lengths (indices into
   /// the arc's lengths).
   struct Position {
@@ -133,7 +133,7 @@ class ParametricLongestPath {
   void reroot(int new_root, int new_parent, int arc, int arc_segment);
   void move_sides(int top, int except, bool to_sink_side);
   void set_nonbasic(int arc, int segment);
-  void set_basic(int node, int parent, int arc, int segment, Integer flow);
+  void set_basic(int node, int parent, int arc, int segment);
   [[nodiscard]] Integer key(const Arc& arc) const;
   void find_crossing();
 
@@ -141,6 +141,7 @@ class ParametricLongestPath {
   std::vector<Node> nodes_;
   std::vector<Arc> arcs_;
   std::vector<int> segment_;   // of a tree arc: its current length; of another: the segment whose threshold is its flow
+  std::vector<Integer> flow_;  // per arc
   std::vector<Event> events_;  // per node, and one more that ends blocks_at_
   std::vector<int> blocks_at_;        // the blocks that hold the arcs of a node, from first_block on
   std::vector<int> previous_, last_;  // in preorder: the node before, the last node of its subtree
