@@ -1,17 +1,11 @@
 #include "planning/graph/parametric_longest_path.h"
 
-#include <cstring>
 #include <utility>
 
 #include "base/adjacency_lists.h"
 #include "base/result.h"
 
 namespace perseus::graph {
-namespace {
-
-constexpr int kWord = 8;  // bytes tested at once
-
-}  // namespace
 
 int ParametricNetwork::add_arc(int from, int to, std::span<const Integer> lengths,
                                std::span<const Integer> thresholds) {
@@ -35,17 +29,17 @@ ParametricLongestPath::ParametricLongestPath(const ParametricNetwork& network)
       segment_(network.num_arcs(), 0),
       flow_(network.num_arcs(), 0),
       events_(network.num_nodes + 1),
+      sink_side_(network.num_nodes, 0),
       previous_(network.num_nodes),
       last_(network.num_nodes),
       toward_sink_(network.num_nodes, -1) {
   listed_.assign(network.num_arcs(), 0);
-  touched_.assign((network.num_arcs() / (kBlock * kWord) + 1) * kWord, 0);
   for (int a = 0; a < network.num_arcs(); ++a) {
     arcs_[a].tail = network.tail[a];
     arcs_[a].head = network.head[a];
     set_nonbasic(a, 0);
   }
-  collect_blocks();
+  collect_arcs();
   link_preorder(set_earliest_times());
   longest_ = events_[network.sink].stored;
   for (int v = network.sink; v != network.source; v = nodes_[v].parent) toward_sink_[nodes_[v].parent] = v;
@@ -53,20 +47,20 @@ ParametricLongestPath::ParametricLongestPath(const ParametricNetwork& network)
   unchecked_ = toward_sink_[network.source];
 }
 
-void ParametricLongestPath::collect_blocks() {
-  std::vector<std::pair<int, int>> pairs;  // (node, block)
-  pairs.reserve(2 * arcs_.size());
-  for (int a = 0; a < network_.num_arcs(); ++a) {
-    pairs.emplace_back(arcs_[a].tail, a / kBlock);
-    pairs.emplace_back(arcs_[a].head, a / kBlock);
+void ParametricLongestPath::collect_arcs() {
+  for (const Arc& arc : arcs_) {
+    ++events_[arc.tail + 1].first_arc;
+    ++events_[arc.head + 1].first_arc;
   }
-  std::ranges::sort(pairs);
-  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-  blocks_at_.reserve(pairs.size());
-  std::size_t at = 0;
-  for (int v = 0; v <= network_.num_nodes; ++v) {
-    events_[v].first_block = static_cast<int>(at);
-    for (; at < pairs.size() && pairs[at].first == v; ++at) blocks_at_.push_back(pairs[at].second);
+  std::vector<int> at;
+  for (int v = 0; v < network_.num_nodes; ++v) {
+    events_[v + 1].first_arc += events_[v].first_arc;
+    at.push_back(events_[v].first_arc);
+  }
+  arcs_at_.resize(2 * arcs_.size());
+  for (int a = 0; a < network_.num_arcs(); ++a) {
+    arcs_at_[at[arcs_[a].tail]++] = {a, arcs_[a].head};
+    arcs_at_[at[arcs_[a].head]++] = {a, arcs_[a].tail};
   }
 }
 
@@ -153,7 +147,7 @@ bool ParametricLongestPath::choose_leaving() {
   } else if (!push_flow()) {
     return false;
   }
-  if (events_[leaving_].sink_side) {
+  if (sink_side_[leaving_] != 0) {
     move_sides(attached_, leaving_, false);
   } else {
     move_sides(leaving_, attached_, true);
@@ -191,64 +185,46 @@ bool ParametricLongestPath::push_flow() {
 
 void ParametricLongestPath::move_sides(int top, int except, bool to_sink_side) {
   if (top == except) return;
-  // A big instance spends nine tenths of its time here: keep everything in locals, as stores to touched_ could alias.
   const Integer change = to_sink_side ? decrease_ : -decrease_;
   Event* const events = events_.data();
-  const int* const blocks_at = blocks_at_.data();
-  unsigned char* const touched = touched_.data();
+  unsigned char* const sides = sink_side_.data();
+  const unsigned char side = to_sink_side ? 1 : 0;
+  const ArcAt* const arcs_at = arcs_at_.data();
   const int stop = events[last_[top]].next;
-  int v = top;
-  do {
-    Event& event = events[v];
+  moved_.clear();
+  for (int v = top; v != stop;) {
     if (v == except) {
       v = events[last_[v]].next;
       continue;
     }
-    event.sink_side = to_sink_side;
-    event.stored += change;
-    const int end = events[v + 1].first_block;
-    for (int k = event.first_block; k < end; ++k) touched[blocks_at[k]] = 1;
-    v = event.next;
-  } while (v != stop);
+    sides[v] = side;
+    events[v].stored += change;
+    moved_.push_back(v);
+    v = events[v].next;
+  }
+  for (const int v : moved_) {
+    const int end = events[v + 1].first_arc;
+    for (int k = events[v].first_arc; k < end; ++k) {
+      const auto [a, other] = arcs_at[k];
+      if (sides[other] == side || listed_[a] != 0) continue;
+      listed_[a] = 1;
+      crossing_.push_back(a);
+    }
+  }
 }
 
 Integer ParametricLongestPath::key(const Arc& arc) const {
   const Integer span = events_[arc.head].stored - events_[arc.tail].stored;
   // Arcs from the source's side to the sink's get shorter, the others longer.
-  return events_[arc.head].sink_side ? span - arc.least : arc.most - span;
-}
-
-void ParametricLongestPath::find_crossing() {
-  // In locals, as stores to touched_ and listed_ could alias.
-  const Arc* const arcs = arcs_.data();
-  const Event* const events = events_.data();
-  unsigned char* const touched = touched_.data();
-  const int num_arcs = static_cast<int>(arcs_.size()), num_blocks = static_cast<int>(touched_.size());
-  for (int word = 0; word < num_blocks; word += kWord) {
-    // Test eight flags at once: most are not set.
-    std::uint64_t flags = 0;
-    std::memcpy(&flags, touched + word, sizeof flags);
-    if (flags == 0) continue;
-    for (int block = word; block < word + kWord; ++block) {
-      if (touched[block] == 0) continue;
-      touched[block] = 0;
-      const int end = std::min(num_arcs, (block + 1) * kBlock);
-      for (int a = block * kBlock; a < end; ++a) {
-        if (events[arcs[a].tail].sink_side == events[arcs[a].head].sink_side || listed_[a] != 0) continue;
-        listed_[a] = 1;
-        crossing_.push_back(a);
-      }
-    }
-  }
+  return sink_side_[arc.head] != 0 ? span - arc.least : arc.most - span;
 }
 
 void ParametricLongestPath::choose_entering() {
-  find_crossing();
   Integer least = kBig;
   for (std::size_t i = 0; i < crossing_.size();) {
     const int a = crossing_[i];
     const Arc& arc = arcs_[a];
-    if (events_[arc.tail].sink_side == events_[arc.head].sink_side) {
+    if (sink_side_[arc.tail] == sink_side_[arc.head]) {
       listed_[a] = 0;
       crossing_[i] = crossing_.back();
       crossing_.pop_back();
@@ -268,7 +244,7 @@ void ParametricLongestPath::choose_entering() {
 void ParametricLongestPath::exchange() {
   ++pivots_;
   const Arc& arc = arcs_[entering_];
-  const bool tail_far = events_[arc.tail].sink_side;
+  const bool tail_far = sink_side_[arc.tail] != 0;
   const int new_root = tail_far ? arc.tail : arc.head, new_parent = tail_far ? arc.head : arc.tail;
   reroute(new_parent, new_root);
   reroot(new_root, new_parent, entering_, tail_far ? segment_[entering_] - 1 : segment_[entering_]);

@@ -16,8 +16,8 @@
 //          depends only on what changes: nodes that change sides, and the changed part of the path. Times of the sink's
 //          side are stored plus the total decrease of the deadline so far, hence they need no update when that side
 //          moves. The slack of an arc across the cut is `key - decrease`, with a key that stays the same while the
-//          arc's ends stay on their sides. A list holds the arcs across the cut, some tens; blocks of arcs where a node
-//          changed sides are searched for further ones.
+//          arc's ends stay on their sides. A list holds the arcs across the cut, some tens; those of nodes that change
+//          sides may join it.
 // Input:   integers only (callers choose the quantum); lengths >= 0; thresholds and their sums must stay below 2^61.
 // Output:  potentials, flow and deadline after each call of lower_deadline(); exact, without tolerances.
 // Errors:  none; a node that the source does not reach or a cycle is a programming error (checked).
@@ -78,9 +78,7 @@ class ParametricLongestPath {
   }
 
   /// Event time of a node, the source's being 0. Optimal for the current deadline.
-  [[nodiscard]] Integer time(int node) const {
-    return events_[node].stored - (events_[node].sink_side ? decrease_ : 0);
-  }
+  [[nodiscard]] Integer time(int node) const { return events_[node].stored - (sink_side_[node] != 0 ? decrease_ : 0); }
   /// Flow on an arc: an optimal dual solution for the current deadline.
   [[nodiscard]] Integer flow(int arc) const { return flow_[arc]; }
   /// Position of an arc's span: at length[longer] if longer == shorter, otherwise between the two lengths (indices into
@@ -98,7 +96,6 @@ class ParametricLongestPath {
  private:
   static constexpr Integer kUnlimited = std::numeric_limits<Integer>::max() / 2;
   static constexpr Integer kBig = kUnlimited / 2;
-  static constexpr int kBlock = 16;  // arcs
 
   // A node and the tree arc to its parent. `down` and `up` are the arc's residual capacities parent->node and back.
   struct Node {
@@ -109,10 +106,9 @@ class ParametricLongestPath {
   };
   // The fields that a move between the sides accesses, stored together.
   struct Event {
-    Integer stored = 0;   // time, plus decrease_ on the sink's side
-    int next = -1;        // in preorder of the tree, a circular list
-    int first_block = 0;  // into blocks_at_
-    bool sink_side = false;
+    Integer stored = 0;  // time, plus decrease_ on the sink's side
+    int next = -1;       // in preorder of the tree, a circular list
+    int first_arc = 0;   // into arcs_at_
   };
   // The span of an arc outside the tree lies between `least` and `most`; of a tree arc it is exactly both.
   struct Arc {
@@ -120,7 +116,7 @@ class ParametricLongestPath {
     Integer least, most;
   };
 
-  void collect_blocks();
+  void collect_arcs();
   /// Earliest time of every node; the arc that decides it becomes its tree arc. Returns a topological order.
   std::vector<int> set_earliest_times();
   /// Links the nodes of the tree in preorder, children in the given order.
@@ -135,15 +131,18 @@ class ParametricLongestPath {
   void set_nonbasic(int arc, int segment);
   void set_basic(int node, int parent, int arc, int segment);
   [[nodiscard]] Integer key(const Arc& arc) const;
-  void find_crossing();
 
   const ParametricNetwork& network_;
   std::vector<Node> nodes_;
   std::vector<Arc> arcs_;
   std::vector<int> segment_;   // of a tree arc: its current length; of another: the segment whose threshold is its flow
   std::vector<Integer> flow_;  // per arc
-  std::vector<Event> events_;  // per node, and one more that ends blocks_at_
-  std::vector<int> blocks_at_;        // the blocks that hold the arcs of a node, from first_block on
+  std::vector<Event> events_;  // per node, and one more that ends arcs_at_
+  std::vector<unsigned char> sink_side_;  // per node
+  struct ArcAt {
+    int arc, other;  // end
+  };
+  std::vector<ArcAt> arcs_at_;        // the arcs of a node, from first_arc on
   std::vector<int> previous_, last_;  // in preorder: the node before, the last node of its subtree
   std::vector<int> toward_sink_;      // next node on the tree path from source to sink; -1 off that path
   Integer longest_ = 0, decrease_ = 0, flow_value_ = 0;
@@ -157,8 +156,7 @@ class ParametricLongestPath {
 
   std::vector<int> crossing_;          // arcs across the cut, and some that were
   std::vector<unsigned char> listed_;  // per arc: in crossing_
-  // Per block: a node of its arcs changed sides (a byte each: plain stores, no chain of read-modify-writes).
-  std::vector<unsigned char> touched_;
+  std::vector<int> moved_;             // the nodes that changed sides last
 };
 
 template <class OnMove>
