@@ -76,6 +76,7 @@ void SuccessiveLongestPaths::reach(int node, Integer distance, int entry) {
   nodes_[node].distance = distance;
   nodes_[node].toward_sink = entry;
   reached_.push_back(node);
+  unscanned_.push_back(node);
   // A search of a large network mostly waits for memory: a quarter less with these.
   __builtin_prefetch(&entries_[nodes_[node].first_entry]);
   __builtin_prefetch(&entries_[nodes_[node].first_entry + kPrefetched]);
@@ -107,13 +108,16 @@ void SuccessiveLongestPaths::search() {
   passed_ = 0;
   slack_ = 0;
   reached_.clear();
+  unscanned_.clear();
   waiting_.clear();
   ordered_ = false;
   const auto is_reached = [this](const Waiting& w) { return nodes_[entries_[w.entry].from].search == search_; };
   reach(network_.sink, 0, -1);
-  for (std::size_t next = 0;;) {
-    while (next < reached_.size()) {
-      if (!scan(reached_[next++], slack_)) return;
+  for (;;) {
+    while (!unscanned_.empty()) {
+      const int v = unscanned_.back();
+      unscanned_.pop_back();
+      if (!scan(v, slack_)) return;
     }
     if (!ordered_) {
       std::erase_if(waiting_, is_reached);

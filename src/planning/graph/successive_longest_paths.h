@@ -101,7 +101,8 @@ class SuccessiveLongestPaths {
   bool found_ = false;            // a path, along which no flow has been sent yet
   Integer slack_ = 0;             // distance of the source
   Integer passed_ = 0;            // by how much the sink has come closer since the search
-  std::vector<int> reached_;      // nodes, nearest to the sink first
+  std::vector<int> reached_;      // nodes
+  std::vector<int> unscanned_;    // of them; the last one first: it lies near the one before in memory
   std::vector<Waiting> waiting_;  // entries with slack; a heap once all without are done
   bool ordered_ = false;
   // Distances above this one wait for the next search: a queue of all slack would cost more than a further search.
