@@ -20,7 +20,7 @@ std::string csv_cell(const json::value& value, std::string_view format, int digi
     for (const json::value& one : *list) text += (text.empty() ? "" : " ") + csv_cell(one, format, digits);
     return text;
   }
-  if (!format.empty()) return fmt::format(fmt::runtime(fmt::format("{{:{}}}", format)), value.to_number<double>());
+  if (!format.empty()) return fmt::format(fmt::runtime("{:" + std::string(format) + "}"), value.to_number<double>());
   if (value.is_string()) return formats::csv_field(std::string(value.get_string()));
   if (value.is_bool()) return value.get_bool() ? "1" : "0";
   if (!value.is_double()) return fmt::format("{}", value.to_number<std::int64_t>());

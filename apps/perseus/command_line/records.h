@@ -5,7 +5,7 @@
 //          csv_of(): the keys of `header` in its order; numbers with that many significant digits (0: the shortest
 //          text that reads back the same); a key that is absent or null is an empty field; a list is separated by
 //          spaces. "method=name": the column method shows the key name; "in_time.point": the member of an object;
-//          "error_pct:.4f": a number in that format.
+//          "error_pct:.4f": a number in that format. Table::csv() without a header: all columns, their keys likewise.
 //          text_rows(): a column per TextColumn; "-" for a key that is absent or null.
 #pragma once
 
@@ -69,8 +69,9 @@ template <class Row>
 struct Column {
   // g++ 12 ends by itself on default values of members here.
   Column(std::string_view k, CellOf<Row> c, std::string t = {}, CellFormat f = {}, double u = 1, bool j = true)
-      : key(k), cell(std::move(c)), title(std::move(t)), format(f), unit(u), in_json(j) {}
-  std::string_view key;
+      : csv(k), cell(std::move(c)), title(std::move(t)), format(f), unit(u), in_json(j) {}
+  [[nodiscard]] std::string_view key() const { return csv.substr(0, csv.find(':')); }
+  std::string_view csv;  ///< the key, and perhaps its format in CSV
   CellOf<Row> cell;
   std::string title;  ///< "": not in text
   CellFormat format;
@@ -82,10 +83,11 @@ struct Table {
   boost::json::array records;
   std::vector<TextColumn> columns;
   std::vector<std::string_view> not_in_json;
+  std::string all_columns;
   [[nodiscard]] boost::json::array json() const;
   [[nodiscard]] report::TextRows text() const { return text_rows(records, columns); }
-  [[nodiscard]] std::string csv(std::string_view header, int digits = 0) const {
-    return csv_of(header, records, digits);
+  [[nodiscard]] std::string csv(std::string_view header = {}, int digits = 0) const {
+    return csv_of(header.empty() ? all_columns : header, records, digits);
   }
 };
 
@@ -93,13 +95,14 @@ template <class Row>
 Table table_of(const auto& rows, const std::vector<Column<Row>>& columns) {
   Table table;
   for (const Column<Row>& c : columns) {
-    if (!c.title.empty()) table.columns.push_back({c.title, c.key, c.format, c.unit});
-    if (!c.in_json) table.not_in_json.push_back(c.key);
+    table.all_columns.append(table.all_columns.empty() ? "" : ",").append(c.csv);
+    if (!c.title.empty()) table.columns.push_back({c.title, c.key(), c.format, c.unit});
+    if (!c.in_json) table.not_in_json.push_back(c.key());
   }
   for (const auto& row : rows) {
     boost::json::object& record = table.records.emplace_back(boost::json::object()).get_object();
     for (const Column<Row>& c : columns) {
-      if (Cell cell = c.cell.value(row)) record[c.key] = *std::move(cell);
+      if (Cell cell = c.cell.value(row)) record[c.key()] = *std::move(cell);
     }
   }
   return table;

@@ -244,28 +244,36 @@ std::string table5_csv(const std::vector<ReproducedCase>& cases) {
   return text;
 }
 
-std::string cases_csv(const std::vector<ReproducedCase>& cases) {
-  std::string text =
-      "model,gpu,microbatches,gpus,blocking_power_w,tau_s,all_max_time_s,all_max_energy_j,"
-      "paper_planned_fastest_s,paper_planned_slowest_s,paper_realized_fastest_s,paper_realized_slowest_s,"
-      "ours_fastest_s,ours_slowest_s,bound_t_star_s,envpipe_time_s,envpipe_pct,"
-      "published_points,common_points,published_mean_deviation_pct,published_largest_deviation_pct\n";
-  for (const ReproducedCase& c : cases) {
-    const reproduction::EmulatedCase& p = c.plans;
-    text +=
-        fmt::format("{},{},{},{},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g}", c.model,
-                    c.gpu, c.microbatches, gpus(c), c.blocking_power.value(), c.tau.value(), p.all_max().time.value(),
-                    p.all_max().energy.value(), p.planned_fastest().value(), p.planned_slowest().value(),
-                    p.paper_realized().points.back().time.value(), p.paper_realized().points.front().time.value(),
-                    p.fastest().value(), p.ours().points.front().time.value(), p.ours().bound.t_star().value());
-    text += p.envpipe() ? fmt::format(",{:.9g},{}", p.envpipe()->time.value(), optional_pct(p.at_fastest().envpipe_pct))
-                        : ",,";
-    text += c.published
-                ? fmt::format(",{},{},{:.3g},{:.3g}\n", c.published->published_points, c.published->common_points,
-                              c.published->mean_deviation_pct, c.published->largest_deviation_pct)
-                : ",,,,\n";
-  }
-  return text;
+Table table_of_cases(const std::vector<ReproducedCase>& cases) {
+  using Case = const ReproducedCase&;
+  using reproduction::FrontierComparison, report::IterationCost;
+  const auto part = [](const auto& whole, auto of) {
+    return whole ? std::optional(std::invoke(of, *whole)) : std::nullopt;
+  };
+  return table_of<ReproducedCase>(
+      cases, {{"model", &ReproducedCase::model},
+              {"gpu", &ReproducedCase::gpu},
+              {"microbatches", &ReproducedCase::microbatches},
+              {"gpus", gpus},
+              {"blocking_power_w", &ReproducedCase::blocking_power},
+              {"tau_s", &ReproducedCase::tau},
+              {"all_max_time_s", [](Case c) { return c.plans.all_max().time; }},
+              {"all_max_energy_j", [](Case c) { return c.plans.all_max().energy; }},
+              {"paper_planned_fastest_s", [](Case c) { return c.plans.planned_fastest(); }},
+              {"paper_planned_slowest_s", [](Case c) { return c.plans.planned_slowest(); }},
+              {"paper_realized_fastest_s", [](Case c) { return c.plans.paper_realized().points.back().time; }},
+              {"paper_realized_slowest_s", [](Case c) { return c.plans.paper_realized().points.front().time; }},
+              {"ours_fastest_s", [](Case c) { return c.plans.fastest(); }},
+              {"ours_slowest_s", [](Case c) { return c.plans.ours().points.front().time; }},
+              {"bound_t_star_s", [](Case c) { return c.plans.ours().bound.t_star(); }},
+              {"envpipe_time_s", [=](Case c) { return part(c.plans.envpipe(), &IterationCost::time); }},
+              {"envpipe_pct:.4f", [](Case c) { return c.plans.at_fastest().envpipe_pct; }},
+              {"published_points", [=](Case c) { return part(c.published, &FrontierComparison::published_points); }},
+              {"common_points", [=](Case c) { return part(c.published, &FrontierComparison::common_points); }},
+              {"published_mean_deviation_pct:.3g",
+               [=](Case c) { return part(c.published, &FrontierComparison::mean_deviation_pct); }},
+              {"published_largest_deviation_pct:.3g",
+               [=](Case c) { return part(c.published, &FrontierComparison::largest_deviation_pct); }}});
 }
 
 std::string figure7_csv(const std::vector<ReproducedCase>& cases) {
@@ -284,43 +292,21 @@ std::string figure7_csv(const std::vector<ReproducedCase>& cases) {
   return text;
 }
 
-/// A row per case and T'/T, a column per method.
-std::string by_slowdown_csv(
-    const std::vector<ReproducedCase>& cases,
-    const std::function<std::vector<std::optional<double>>(const ReproducedCase&, double slowdown)>& savings_pct) {
+/// A row per case and T'/T, a column per method: of the savings at that T'/T those of the method, if it has a plan.
+template <class At, class Of>
+std::string by_slowdown(const std::vector<ReproducedCase>& cases, const At& savings_at, const Of& saving_pct) {
   std::string text = "model,gpu,microbatches,pipelines,gpus,slowdown";
   for (const Method& method : methods()) text += fmt::format(",{}_pct", method.name);
   text += "\n";
   for (const ReproducedCase& c : cases) {
     for (int pct = kFigure8First_pct; pct <= kFigure8Last_pct; ++pct) {
       text += fmt::format("{},{},{},{},{},{:.2f}", c.model, c.gpu, c.microbatches, pipelines(c), gpus(c), pct / 100.0);
-      for (const std::optional<double>& saving : savings_pct(c, pct / 100.0)) text += "," + optional_pct(saving);
+      const auto savings = savings_at(c, pct / 100.0);
+      for (const Method& method : methods()) text += "," + optional_pct(saving_pct(method, savings));
       text += "\n";
     }
   }
   return text;
-}
-
-std::string figure8_csv(const std::vector<ReproducedCase>& cases) {
-  return by_slowdown_csv(cases, [](const ReproducedCase& c, double slowdown) {
-    const reproduction::EmulatedCase::OfCluster savings = c.plans.of_cluster(slowdown, pipelines(c));
-    std::vector<std::optional<double>> all;
-    for (const Method& method : methods()) {
-      const auto shares = method.of_cluster(savings);
-      all.push_back(shares ? std::optional(shares->beyond_fastest_pct) : std::nullopt);
-    }
-    return all;
-  });
-}
-
-/// Savings of one pipeline that waits for the straggler, against all computations at maximum clock.
-std::string non_straggler_csv(const std::vector<ReproducedCase>& cases) {
-  return by_slowdown_csv(cases, [](const ReproducedCase& c, double slowdown) {
-    const reproduction::EmulatedCase::CaseSavings savings = c.plans.at_slowdown(slowdown);
-    std::vector<std::optional<double>> all;
-    for (const Method& method : methods()) all.push_back(method.saving_pct(savings));
-    return all;
-  });
 }
 
 std::string frontiers_csv(const std::vector<ReproducedCase>& cases) {
@@ -372,11 +358,21 @@ Status write_reproduction(const std::filesystem::path& directory, const std::vec
       {"table5.csv", table5_csv(cases)},
       {"table6.csv", table6_of(cases).csv("model,gpu,microbatches,paper_planned_pct:.4f,paper_realized_pct:.4f,"
                                           "ours_realized_pct:.4f,bound_pct:.4f,ours_t_min_pct:.4f")},
-      {"cases.csv", cases_csv(cases)},
+      {"cases.csv", table_of_cases(cases).csv({}, 9)},
       {"figure7.csv", figure7_csv(cases)},
       {"figure7.svg", pictures.figure7},
-      {"figure8.csv", figure8_csv(cases)},
-      {"non_straggler.csv", non_straggler_csv(cases)},
+      {"figure8.csv",
+       by_slowdown(
+           cases, [](const ReproducedCase& c, double slowdown) { return c.plans.of_cluster(slowdown, pipelines(c)); },
+           [](const Method& method, const auto& savings) {
+             const auto shares = method.of_cluster(savings);
+             return shares ? std::optional(shares->beyond_fastest_pct) : std::nullopt;
+           })},
+      // Of one pipeline that waits for the straggler, against all computations at maximum clock.
+      {"non_straggler.csv",
+       by_slowdown(
+           cases, [](const ReproducedCase& c, double slowdown) { return c.plans.at_slowdown(slowdown); },
+           [](const Method& method, const auto& savings) { return method.saving_pct(savings); })},
       {"frontiers.csv", frontiers_csv(cases)}};
   for (const auto& group : by_model_and_gpu(cases)) {
     const std::string name = fmt::format("{}+{}.svg", group[0]->model, group[0]->gpu);

@@ -76,7 +76,7 @@ std::vector<ResultFile> plan_files(const std::string& folder, const Pipeline& pi
   for (ResultFile& page : plan_pages(shown->report, shown->drawn)) {
     files.emplace_back(page.name, [shown, fill = std::move(page.fill)](const report::Sink& sink) { fill(sink); });
   }
-  files.emplace_back("frontier.csv", frontier_csv(figures));
+  files.emplace_back("frontier.csv", points_of(figures).csv());
   formats::Metadata described = metadata;
   for (const report::ReportFact& fact : pipeline.origin) described[fact.name] = fact.value;
   files.emplace_back("plans.json", [=, &dag, &frontier](const report::Sink& sink) {

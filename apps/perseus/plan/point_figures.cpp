@@ -52,36 +52,28 @@ Table points_of(const std::vector<PointFigures>& figures) {
   const auto of_ranks = [](auto figure) {
     return [=](const PointFigures& p) {
       boost::json::array values;
-      for (const checker::ClockChanges& rank : p.per_rank) values.push_back(figure(rank));
+      for (const checker::ClockChanges& rank : p.per_rank) values.push_back(*cell_of(std::invoke(figure, rank)));
       return values;
     };
   };
-  return table_of<PointFigures>(
-      figures,
-      {{"point", &PointFigures::point},
-       {"time_s", &PointFigures::time},
-       {"energy_j", &PointFigures::energy},
-       {"effective_energy_j", &PointFigures::effective_energy},
-       {"bound_j", &PointFigures::bound},
-       {"gap_pct", &PointFigures::gap_pct},
-       {"average_power_w", &PointFigures::average_power},
-       {"saving_pct", &PointFigures::saving_pct},
-       {"slowdown_pct", &PointFigures::slowdown_pct},
-       {"clock_limit_cost_j", &PointFigures::clock_limit_cost},
-       {"clock_changes", &PointFigures::clock_changes},
-       {"shortest_dwell_s", &PointFigures::shortest_dwell},
-       {"time_stddev_s", [](const PointFigures& p) { return p.error_bars.time_stddev; }},
-       {"energy_stddev_j", [](const PointFigures& p) { return p.error_bars.energy_stddev; }},
-       {"lateness_s", &PointFigures::lateness},
-       {"rank_clock_changes", of_ranks([](const checker::ClockChanges& c) { return c.count; })},
-       {"rank_shortest_dwell_s", of_ranks([](const checker::ClockChanges& c) { return c.shortest_dwell.value(); })}});
-}
-
-std::string frontier_csv(const std::vector<PointFigures>& figures) {
-  return points_of(figures).csv(
-      "point,time_s,energy_j,effective_energy_j,bound_j,gap_pct,average_power_w,saving_pct,slowdown_pct,"
-      "clock_limit_cost_j,clock_changes,shortest_dwell_s,time_stddev_s,energy_stddev_j,lateness_s,"
-      "rank_clock_changes:.6g,rank_shortest_dwell_s:.6g");
+  return table_of<PointFigures>(figures,
+                                {{"point", &PointFigures::point},
+                                 {"time_s", &PointFigures::time},
+                                 {"energy_j", &PointFigures::energy},
+                                 {"effective_energy_j", &PointFigures::effective_energy},
+                                 {"bound_j", &PointFigures::bound},
+                                 {"gap_pct", &PointFigures::gap_pct},
+                                 {"average_power_w", &PointFigures::average_power},
+                                 {"saving_pct", &PointFigures::saving_pct},
+                                 {"slowdown_pct", &PointFigures::slowdown_pct},
+                                 {"clock_limit_cost_j", &PointFigures::clock_limit_cost},
+                                 {"clock_changes", &PointFigures::clock_changes},
+                                 {"shortest_dwell_s", &PointFigures::shortest_dwell},
+                                 {"time_stddev_s", [](const PointFigures& p) { return p.error_bars.time_stddev; }},
+                                 {"energy_stddev_j", [](const PointFigures& p) { return p.error_bars.energy_stddev; }},
+                                 {"lateness_s", &PointFigures::lateness},
+                                 {"rank_clock_changes:.6g", of_ranks(&checker::ClockChanges::count)},
+                                 {"rank_shortest_dwell_s:.6g", of_ranks(&checker::ClockChanges::shortest_dwell)}});
 }
 
 }  // namespace perseus::cli

@@ -38,8 +38,7 @@ struct PointFigures {
 std::vector<PointFigures> figures_of(const model::ComputationDag& dag, const model::Frontier& frontier,
                                      Seconds switch_latency);
 
+/// Slowest first.
 Table points_of(const std::vector<PointFigures>& figures);
-/// The header line, then one line per point, slowest first. Numbers are the shortest text that reads back the same.
-std::string frontier_csv(const std::vector<PointFigures>& figures);
 
 }  // namespace perseus::cli

@@ -100,7 +100,7 @@ Status write_search(const SearchPlanner& planner, const SearchReport& report,
   const auto& planned = report.configurations;
   std::vector<ResultFile> files{
       {"configurations.csv", configurations_csv(report)},
-      {"frontier.csv", points_csv(report)},
+      {"frontier.csv", points_of(report).csv()},
       {"configurations.svg", [&](const report::Sink& sink) { write_search_svg(report, sink); }},
       {"configurations.html", [&](const report::Sink& sink) { write_search_html(report, sink); }}};
   std::vector<Pipeline> pipelines(planned.size());

@@ -174,8 +174,6 @@ std::string search_text(const SearchReport& report) {
   return text;
 }
 
-namespace {
-
 Table points_of(const SearchReport& report) {
   const SearchSummary& s = report.summary;
   const auto point = [&](int i) -> const model::FrontierPoint& { return s.all.frontier.points[i]; };
@@ -193,18 +191,10 @@ Table points_of(const SearchReport& report) {
        {"slowdown_pct", [&](int i) { return 100 * ((point(i).time - s.reference.time) / s.reference.time); }}});
 }
 
-}  // namespace
-
 std::string configurations_csv(const SearchReport& report) {
   return configurations_of(report).csv(
       "configuration=name,t_min_s,t_star_s,points,point_in_time=in_time.point,time_s=in_time.time_s,"
       "energy_j=in_time.energy_j,saving_pct=in_time.saving_pct,wins_pct");
-}
-
-std::string points_csv(const SearchReport& report) {
-  return points_of(report).csv(
-      "point,configuration,configuration_point,time_s,energy_j,effective_energy_j,bound_j,gap_pct,saving_pct,slowdown_"
-      "pct");
 }
 
 json::object search_json(const SearchReport& report) {

@@ -74,7 +74,7 @@ struct SearchReport {
 };
 std::string search_text(const SearchReport& report);
 std::string configurations_csv(const SearchReport& report);
-std::string points_csv(const SearchReport& report);
+Table points_of(const SearchReport& report);
 boost::json::object search_json(const SearchReport& report);
 void write_search_svg(const SearchReport& report, const report::Sink& sink);
 void write_search_html(const SearchReport& report, const report::Sink& sink);

@@ -254,7 +254,7 @@ CheckedFiles check_plan_files(const formats::PlanFile& file, const fs::path& pat
                                            f.shortest_dwell.value(), kMinDwellKey, min_dwell.value()));
   }
   checked.frontier_csv = check(beside("frontier.csv"), [&](const std::string& text) {
-    return compare_csv(text, frontier_csv(figures), beside("frontier.csv").string());
+    return compare_csv(text, points_of(figures).csv(), beside("frontier.csv").string());
   });
   check_pages(file, path, switch_latency, rule, needed, checked);
   check_frequency_plans(file, path, needed, checked, progress);

@@ -107,7 +107,7 @@ std::vector<std::string> check_search_files(const fs::path& directory,
     if (!finding.empty()) findings.push_back(finding);
   };
   check(kConfigurations, configurations_csv(report));
-  check("frontier.csv", points_csv(report));
+  check("frontier.csv", points_of(report).csv());
   const std::string name = (directory / "frontier.csv").string();
   const Result<std::string> text = formats::read_file(name);
   if (!text) return findings;
