@@ -105,9 +105,9 @@ Result<int> run_story(const DemoOptions& options, const Make& make, const Comple
       written = whole && *whole;
     }
     if (written) print(text(*measured));
-    if (written && options.keep) run.keep_server();
+    if (written && options.server_port) run.keep_server();
     run.stop_server();
-    if (written && options.keep) return exit_code;  // Ctrl-C is the regular end here
+    if (written && options.server_port) return exit_code;  // Ctrl-C is the regular end here
   }
   if (InterruptGuard::interrupted()) {
     fmt::print(stderr, "perseus: interrupted; the training has ended, {}, {}\n",
@@ -234,11 +234,11 @@ void add_measurement_options(CLI::App& demo, DemoOptions& options) {
 }
 
 void add_process_options(CLI::App& demo, DemoOptions& options) {
-  demo.add_option("--server-port", options.server_port, "Port of the server and its dashboard (default: a free port)")
+  demo.add_option("--server-port", options.server_port,
+                  "Keep the server and its dashboard running at this port until Ctrl-C; 0: a free one")
       ->check(whole_number_within(0, 65535))
       ->type_name("PORT")
       ->group(kRun);
-  demo.add_flag("--keep", options.keep, "Keep the server and its dashboard running until Ctrl-C")->group(kRun);
   demo.add_option(
           "--scratch", options.scratch,
           "Directory that keeps GPU state files, logs and database (default: a temporary one, removed at the end)")
@@ -293,7 +293,7 @@ void add_demo(CLI::App& app, Command& command) {
   add_json_flag(*demo, command);
   demo->footer(help_footer(kServiceErrors,
                            "  perseus demo\n"
-                           "  perseus demo --keep --server-port 7787\n"
+                           "  perseus demo --server-port 7787\n"
                            "  perseus demo --story power\n"
                            "  perseus demo --profile gpt3.csv --blocking-power 83.64 --schedule gpipe --dp 3\n") +
                "   1  the verdict of --story power does not hold\n");

@@ -30,11 +30,11 @@ inline constexpr Seconds kDefaultIteration = Seconds(0.67);
 
 struct DemoOptions {
   std::string profile, schedule = "1f1b";
-  int microbatches = 8, replicas = 2, iterations = 10, server_port = 0;
-  std::optional<int> stages;
+  int microbatches = 8, replicas = 2, iterations = 10;
+  std::optional<int> stages, server_port;
   std::optional<double> blocking_power_w, switch_latency_ms;
   std::optional<double> time_scale;
-  bool known_profile = false, keep = false;
+  bool known_profile = false;
   model::TransferLatency transfer_latency;  ///< between the ranks; the client does not know it
   std::string host_ahead = "unbounded";     ///< or "synchronous", or a number of computations
   std::string out = "perseus-demo", scratch;

@@ -46,14 +46,14 @@ std::string text_at(const json::value& value, std::initializer_list<std::string_
 }
 
 Status DemoServer::start(const std::string& program, const DemoOptions& options) {
-  auto server =
-      replay::ChildProcess::start({{program, "serve", "--listen", fmt::format("127.0.0.1:{}", options.server_port),
-                                    "--data", scratch_.file("server"), "--log-level", "warning",
-                                    // For a demo of a minute: a good plan, not the best possible.
-                                    "--profiling-tolerance-pct", "1", "--profiling-iterations", "20"},
-                                   {},
-                                   scratch_.file(kServerLog),
-                                   true});
+  auto server = replay::ChildProcess::start(
+      {{program, "serve", "--listen", fmt::format("127.0.0.1:{}", options.server_port.value_or(0)), "--data",
+        scratch_.file("server"), "--log-level", "warning",
+        // For a demo of a minute: a good plan, not the best possible.
+        "--profiling-tolerance-pct", "1", "--profiling-iterations", "20"},
+       {},
+       scratch_.file(kServerLog),
+       true});
   if (!server) return server.error();
   process_ = std::make_unique<replay::ChildProcess>(*std::move(server));
   const std::string line = first_line(), marker = "serving on ";
