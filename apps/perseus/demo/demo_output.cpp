@@ -75,47 +75,45 @@ json::object summary_of(const DemoMeasurement& m) {
       m.straggler ? json::value(replay::saving_pct(m.straggler->reaction.energy_j, m.straggler->all_max.energy_j))
                   : json::value(nullptr);
   o["predicted_energy_saving_pct"] = predicted_saving_pct(m.predicted);
-  o["server_energy_saving_pct"] = m.server_saving_pct ? json::value(*m.server_saving_pct) : json::value(nullptr);
+  o["server_energy_saving_pct"] = cell_of(m.server_saving_pct).value_or(nullptr);
   o["client_overhead_pct"] = m.client_pct;
   return o;
 }
 
-json::object json_of(const replay::ClientFigures& c) {
-  return {{"plan_version", c.plan_version},
-          {"clocks_requested", c.clocks_requested},
-          {"clocks_applied", c.clocks_applied},
-          {"clocks_failed", c.clocks_failed},
-          {"server_failures", c.server_failures},
-          {"samples", c.samples},
-          {"samples_rejected", c.samples_rejected},
-          {"blocking_power_w", c.blocking_power_w},
-          {"request_to_device_p50_s", c.request_to_device_p50_s},
-          {"request_to_device_p99_s", c.request_to_device_p99_s},
-          {"begin_end_ns", c.begin_end_ns},
-          {"set_speed_ns", c.set_speed_ns},
-          {"client_cpu_s", c.client_cpu_s}};
+Table clients_of(const DemoMeasurement& m) {
+  using Client = replay::ClientFigures;
+  return table_of<Client>(m.clients, {{"plan_version", &Client::plan_version},
+                                      {"clocks_requested", &Client::clocks_requested},
+                                      {"clocks_applied", &Client::clocks_applied},
+                                      {"clocks_failed", &Client::clocks_failed},
+                                      {"server_failures", &Client::server_failures},
+                                      {"samples", &Client::samples},
+                                      {"samples_rejected", &Client::samples_rejected},
+                                      {"blocking_power_w", &Client::blocking_power_w},
+                                      {"request_to_device_p50_s", &Client::request_to_device_p50_s},
+                                      {"request_to_device_p99_s", &Client::request_to_device_p99_s},
+                                      {"begin_end_ns", &Client::begin_end_ns},
+                                      {"set_speed_ns", &Client::set_speed_ns},
+                                      {"client_cpu_s", &Client::client_cpu_s}});
 }
 
 json::object details_of(const DemoMeasurement& m) {
-  json::array clients;
-  for (const replay::ClientFigures& c : m.clients) clients.push_back(json_of(c));
-  json::object all{
-      {"gpus", "simulated"},
-      {"inputs", object_of(m.facts)},
-      {"profile", m.known_profile ? "known" : "measured in vivo"},
-      {"job_states", json::array(m.job_states.begin(), m.job_states.end())},
-      {"profiling_s", m.profiling_s},
-      {"profiling_iterations", m.profiling_iterations},
-      {"characterizing_s", m.characterizing_s},
-      {"baseline", json_of(m.baseline)},
-      {"plan", json_of(m.plan)},
-      {"predicted", json_of(m.predicted)},
-      {"planned_time_s", m.planned_time_s},
-      {"simulated_plan_time_s", m.truth_time_s},
-      {"at_planned_clock_pct", m.at_planned_clock_pct ? json::value(*m.at_planned_clock_pct) : json::value()},
-      {"client_overhead_whole_run_pct", m.client_whole_pct},
-      {"clients", std::move(clients)},
-      {"took_s", m.took_s}};
+  json::object all{{"gpus", "simulated"},
+                   {"inputs", object_of(m.facts)},
+                   {"profile", m.known_profile ? "known" : "measured in vivo"},
+                   {"job_states", json::array(m.job_states.begin(), m.job_states.end())},
+                   {"profiling_s", m.profiling_s},
+                   {"profiling_iterations", m.profiling_iterations},
+                   {"characterizing_s", m.characterizing_s},
+                   {"baseline", json_of(m.baseline)},
+                   {"plan", json_of(m.plan)},
+                   {"predicted", json_of(m.predicted)},
+                   {"planned_time_s", m.planned_time_s},
+                   {"simulated_plan_time_s", m.truth_time_s},
+                   {"at_planned_clock_pct", cell_of(m.at_planned_clock_pct).value_or(nullptr)},
+                   {"client_overhead_whole_run_pct", m.client_whole_pct},
+                   {"clients", clients_of(m).json()},
+                   {"took_s", m.took_s}};
   if (m.straggler) {
     const StragglerMeasurement& s = *m.straggler;
     json::object straggler{
@@ -160,28 +158,22 @@ report::TextRows cost_rows(const DemoMeasurement& m) {
 
 report::TextRows comparison_rows(const DemoMeasurement& m) {
   report::TextRows t{{"figure", "predicted", "measured", "difference"}, {}};
-  const double measured = replay::saving_pct(m.plan.energy_j, m.baseline.energy_j);
-  const double predicted = predicted_saving_pct(m.predicted);
-  const auto times = [&](const std::string& name, double p, double v) {
-    t.rows.push_back({name, report::text_of(Seconds(p)), report::text_of(Seconds(v)), pct(slowdown_pct(v, p))});
+  const auto compare = [&](const std::string& when, const std::string& plan, const PredictedIteration& p,
+                           const replay::PhaseFigures& all_max, const replay::PhaseFigures& planned) {
+    const auto add = [&](const std::string& what, auto text_of, double predicted, double measured) {
+      t.rows.push_back({when + what, text_of(predicted), text_of(measured), pct(slowdown_pct(measured, predicted))});
+    };
+    add("iteration time, maximum clock", seconds_cell, p.all_max_time_s, all_max.time_s);
+    add("iteration time, " + plan, seconds_cell, p.time_s, planned.time_s);
+    add("energy, maximum clock", joules_cell, p.all_max_energy_j, all_max.energy_j);
+    add("energy, " + plan, joules_cell, p.energy_j, planned.energy_j);
+    const double predicted = predicted_saving_pct(p), measured = replay::saving_pct(planned.energy_j, all_max.energy_j);
+    t.rows.push_back({when + "saving", pct(predicted), pct(measured), points(measured - predicted)});
   };
-  const auto energies = [&](const std::string& name, double p, double v) {
-    t.rows.push_back({name, report::text_of(Joules(p)), report::text_of(Joules(v)), pct(slowdown_pct(v, p))});
-  };
-  times("iteration time, maximum clock", m.predicted.all_max_time_s, m.baseline.time_s);
-  times("iteration time, the plan", m.predicted.time_s, m.plan.time_s);
-  energies("energy, maximum clock", m.predicted.all_max_energy_j, m.baseline.energy_j);
-  energies("energy, the plan", m.predicted.energy_j, m.plan.energy_j);
-  t.rows.push_back({"saving", pct(predicted), pct(measured), points(measured - predicted)});
-  if (!m.straggler || !m.straggler->predicted) return t;
-  const StragglerMeasurement& s = *m.straggler;
-  times("with the straggler: iteration time, maximum clock", s.predicted->all_max_time_s, s.all_max.time_s);
-  times("with the straggler: iteration time, the plan for it", s.predicted->time_s, s.reaction.time_s);
-  energies("with the straggler: energy, maximum clock", s.predicted->all_max_energy_j, s.all_max.energy_j);
-  energies("with the straggler: energy, the plan for it", s.predicted->energy_j, s.reaction.energy_j);
-  const double with = replay::saving_pct(s.reaction.energy_j, s.all_max.energy_j),
-               said = predicted_saving_pct(*s.predicted);
-  t.rows.push_back({"with the straggler: saving", pct(said), pct(with), points(with - said)});
+  compare("", "the plan", m.predicted, m.baseline, m.plan);
+  if (const auto& s = m.straggler; s && s->predicted) {
+    compare("with the straggler: ", "the plan for it", *s->predicted, s->all_max, s->reaction);
+  }
   return t;
 }
 
