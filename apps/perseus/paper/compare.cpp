@@ -147,32 +147,27 @@ std::string frontiers_csv(const std::vector<report::ComparedMethod>& methods) {
   return csv_of("method,point,time_s,energy_j,effective_energy_j,bound_j,gap_pct", points, 12);
 }
 
-/// The name of the method that dominates, or nothing.
-std::string dominating(const std::vector<report::ComparedMethod>& methods, const report::PairComparison& pair) {
-  if (pair.of_first.dominates) return methods[pair.first].name;
-  return pair.of_second.dominates ? methods[pair.second].name : "";
-}
-
-json::array pairs_json(const std::vector<report::ComparedMethod>& methods,
-                       const std::vector<report::PairComparison>& pairs) {
-  json::array all;
-  for (const report::PairComparison& p : pairs) {
-    const std::string winner = dominating(methods, p);
-    all.push_back({{"first", methods[p.first].name},
-                   {"second", methods[p.second].name},
-                   {"dominating", winner.empty() ? json::value(nullptr) : json::value(winner)},
-                   {"first_better_pct", p.of_first.better_pct},
-                   {"first_only_pct", p.of_first.only_pct},
-                   {"second_better_pct", p.of_second.better_pct},
-                   {"second_only_pct", p.of_second.only_pct},
-                   {"equal_pct", p.equal_pct},
-                   {"mean_saving_pct", p.mean_saving_pct},
-                   {"first_largest_saving_pct", p.of_first.largest_pct},
-                   {"first_largest_saving_at_s", p.of_first.largest_at.value()},
-                   {"second_largest_saving_pct", p.of_second.largest_pct},
-                   {"second_largest_saving_at_s", p.of_second.largest_at.value()}});
-  }
-  return all;
+Table table_of_pairs(const std::vector<report::ComparedMethod>& methods,
+                     const std::vector<report::PairComparison>& pairs) {
+  using Pair = const report::PairComparison&;
+  const auto winner = [&](Pair p) {
+    if (p.of_first.dominates) return json::value(methods[p.first].name);
+    return p.of_second.dominates ? json::value(methods[p.second].name) : json::value(nullptr);
+  };
+  return table_of<report::PairComparison>(
+      pairs, {{"first", [&](Pair p) { return methods[p.first].name; }},
+              {"second", [&](Pair p) { return methods[p.second].name; }},
+              {"dominating", winner},
+              {"first_better_pct", [](Pair p) { return p.of_first.better_pct; }},
+              {"first_only_pct", [](Pair p) { return p.of_first.only_pct; }},
+              {"second_better_pct", [](Pair p) { return p.of_second.better_pct; }},
+              {"second_only_pct", [](Pair p) { return p.of_second.only_pct; }},
+              {"equal_pct", &report::PairComparison::equal_pct},
+              {"mean_saving_pct", &report::PairComparison::mean_saving_pct},
+              {"first_largest_saving_pct", [](Pair p) { return p.of_first.largest_pct; }},
+              {"first_largest_saving_at_s", [](Pair p) { return p.of_first.largest_at; }},
+              {"second_largest_saving_pct", [](Pair p) { return p.of_second.largest_pct; }},
+              {"second_largest_saving_at_s", [](Pair p) { return p.of_second.largest_at; }}});
 }
 
 json::object json_report(const Pipeline& pipeline, const std::vector<report::ComparedMethod>& methods,
@@ -195,7 +190,7 @@ json::object json_report(const Pipeline& pipeline, const std::vector<report::Com
           {"t_min_s", bound.t_min().value()},
           {"t_star_s", bound.t_star().value()},
           {"methods", std::move(all_methods)},
-          {"pairs", pairs_json(methods, pairs)}};
+          {"pairs", table_of_pairs(methods, pairs).json()}};
 }
 
 bool is_part_of_a_comparison(std::string_view name) {
@@ -209,11 +204,7 @@ Status write_comparison(const std::string& directory, const Pipeline& pipeline, 
                         const std::vector<report::PairComparison>& pairs) {
   std::vector<ResultFile> files{
       {"frontiers.csv", frontiers_csv(input.methods)},
-      {"pairs.csv",
-       csv_of("first,second,dominating,first_better_pct,first_only_pct,second_better_pct,second_only_pct,equal_pct,"
-              "mean_saving_pct,first_largest_saving_pct,first_largest_saving_at_s,second_largest_saving_pct,"
-              "second_largest_saving_at_s",
-              pairs_json(input.methods, pairs), 9)},
+      {"pairs.csv", table_of_pairs(input.methods, pairs).csv({}, 9)},
       {"comparison.svg", [&](const report::Sink& sink) { report::write_comparison_svg(input, sink); }},
       {"comparison.html", [&](const report::Sink& sink) { report::write_comparison_html(input, pairs, sink); }}};
   formats::Metadata metadata{{kSlowdownKey, fmt::format("{}", input.slowdown)}};

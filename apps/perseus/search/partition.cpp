@@ -151,7 +151,7 @@ std::string energy_text(const partitioner::LeastEnergy& energy) {
 std::string as_text(const Model& model, const Answer& answer) {
   const partitioner::Partition& partition = answer.partition;
   const auto latencies = model::forward_latencies(model.layers);
-  const report::TextRows stages = stage_rows({model.title, model.layers, partition, answer.energy});
+  const report::TextRows stages = stages_of({model.title, model.layers, partition, answer.energy}).text();
   std::string text = fmt::format("{}\n\n{}\n", model.title, report::text_of(stages, output_columns()));
   text += fmt::format("boundaries: {}\nimbalance:  {:.4f} (longest stage over shortest)\n", text_of(partition),
                       partitioner::imbalance_ratio(latencies, partition));
@@ -165,20 +165,11 @@ std::string as_text(const Model& model, const Answer& answer) {
 std::string as_json(const Model& model, const Answer& answer) {
   const partitioner::Partition& partition = answer.partition;
   const auto latencies = model::forward_latencies(model.layers);
-  const auto stages = partitioner::stage_latencies(latencies, partition);
-  json::array list;
-  for (int s = 0; s < partition.num_stages(); ++s) {
-    list.push_back(json::object{{"stage", s},
-                                {"layers", partition.layers_of(s)},
-                                {"first_layer", model.layers[partition.boundaries[s]].name},
-                                {"last_layer", model.layers[partition.boundaries[s + 1] - 1].name},
-                                {"forward_s", stages[s].value()}});
-  }
   json::object object{{"input", model.title},
                       {"boundaries", json::array(partition.boundaries.begin(), partition.boundaries.end())},
                       {"imbalance", partitioner::imbalance_ratio(latencies, partition)},
-                      {"longest_stage_s", std::ranges::max(stages).value()},
-                      {"stages", std::move(list)}};
+                      {"longest_stage_s", std::ranges::max(partitioner::stage_latencies(latencies, partition)).value()},
+                      {"stages", stages_of({model.title, model.layers, partition, answer.energy}).json()}};
   const auto layout = partitioner::megatron_layout(model.layers, partition);
   object["megatron_layout"] = layout ? json::value(*layout) : json::value();
   if (answer.energy) {

@@ -45,18 +45,18 @@ report::TextRows energy_rows(const partitioner::LeastEnergy& energy) {
 
 }  // namespace
 
-report::TextRows stage_rows(const PartitionResult& result) {
-  report::TextRows table{{"stage", "layers", "first", "last", "forward", "of longest"}, {}};
+Table stages_of(const PartitionResult& result) {
   const partitioner::Partition& partition = result.partition;
   const std::vector<Seconds> stages = partitioner::stage_latencies(model::forward_latencies(result.layers), partition);
   const Seconds longest = std::ranges::max(stages);
-  for (int s = 0; s < partition.num_stages(); ++s) {
-    table.rows.push_back({std::to_string(s), std::to_string(partition.layers_of(s)),
-                          result.layers[partition.boundaries[s]].name,
-                          result.layers[partition.boundaries[s + 1] - 1].name, report::text_of(stages[s]),
-                          report::percent(100 * (stages[s] / longest))});
-  }
-  return table;
+  return table_of<int>(
+      indices_of(stages),
+      {{"stage", [](int s) { return s; }, "stage"},
+       {"layers", [&](int s) { return partition.layers_of(s); }, "layers"},
+       {"first_layer", [&](int s) { return result.layers[partition.boundaries[s]].name; }, "first"},
+       {"last_layer", [&](int s) { return result.layers[partition.boundaries[s + 1] - 1].name; }, "last"},
+       {"forward_s", [&](int s) { return stages[s]; }, "forward", seconds_cell},
+       {"share_pct", [&](int s) { return 100 * (stages[s] / longest); }, "of longest", report::percent, 1, false}});
 }
 
 report::StaticPage partition_page(const PartitionResult& result) {
@@ -71,7 +71,7 @@ report::StaticPage partition_page(const PartitionResult& result) {
   page.sections.push_back(
       {.heading = "Stages",
        .drawings = {stage_picture(stages, longest)},
-       .table = stage_rows(result),
+       .table = stages_of(result).text(),
        .note = "At the highest clock. A shorter stage waits for the longest one, or runs at a lower clock."});
   if (result.energy) {
     page.sections.push_back(

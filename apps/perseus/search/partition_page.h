@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "command_line/records.h"
 #include "io/report/static_page.h"
 #include "planning/partitioner/least_energy.h"
 
@@ -21,7 +22,7 @@ struct PartitionResult {
 };
 
 /// A line per stage.
-report::TextRows stage_rows(const PartitionResult& result);
+Table stages_of(const PartitionResult& result);
 report::StaticPage partition_page(const PartitionResult& result);
 
 }  // namespace perseus::cli
