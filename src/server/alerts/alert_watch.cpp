@@ -83,13 +83,11 @@ AlertWatch::AlertWatch(const live::JobCache& jobs, const Clock& clock, work::Due
     : jobs_(jobs),
       clock_(clock),
       alarm_(due, work::Due::Turn::alerts, [this](double now_s) { go_on(now_s); }),
-      after_s_(after_s),
       alerts_(after_s) {
   set_after(after_s);
 }
 
 void AlertWatch::set_after(double after_s) {
-  after_s_ = after_s;
   alerts_.set_after(after_s);
   alarm_.set(after_s > 0 ? std::optional(alarm_.at().value_or(clock_.now_s())) : std::nullopt);
 }
@@ -142,7 +140,7 @@ void AlertWatch::go_on(double now_s) {
     look(left_.front(), now_s);
     left_.pop_front();
   }
-  alarm_.set(now_s + (left_.empty() ? std::min(kRound_s, after_s_ / 2) : kBetweenParts_s));
+  alarm_.set(now_s + (left_.empty() ? std::min(kRound_s, alerts_.after_s() / 2) : kBetweenParts_s));
 }
 
 }  // namespace perseus::alerts

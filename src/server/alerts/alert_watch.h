@@ -49,7 +49,6 @@ class AlertWatch {
   const live::JobCache& jobs_;
   const Clock& clock_;
   work::Alarm alarm_;
-  double after_s_;
   Alerts alerts_;
   std::deque<std::string> left_;       ///< of this round
   std::map<std::string, Watts> held_;  ///< by silent job: what it counts as

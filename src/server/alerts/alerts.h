@@ -71,6 +71,7 @@ class Alerts {
 
   explicit Alerts(double after_s) : after_s_(after_s) {}
   void set_after(double after_s) { after_s_ = after_s; }
+  [[nodiscard]] double after_s() const { return after_s_; }
 
   void look(const AlertFacts& facts, double now_s);
   /// The job has ended or is gone: its alerts are resolved.

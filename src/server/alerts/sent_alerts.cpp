@@ -65,9 +65,9 @@ Result<std::vector<jobs::Alert>> read_sent(store::Store& store) {
 }  // namespace
 
 void SentAlerts::enable(bool enabled) {
-  const bool was_enabled = std::exchange(enabled_, enabled);
-  look_at(next_s_);
-  if (was_enabled || !enabled) return;
+  if (std::exchange(enabled_, enabled) == enabled) return;
+  alarm_.set(enabled ? std::optional(clock_.now_s() + kBetweenLooks_s) : std::nullopt);
+  if (!enabled) return;
   for (const auto& [blob, alert] : raised_) raise(alert);
 }
 
@@ -92,16 +92,12 @@ void SentAlerts::delivered(const jobs::Alert& end) {
   store_.remove_blob(blob_of(end), [](const Result<Ok>&) {});
 }
 
-void SentAlerts::look_at(double at_s) {
-  next_s_ = at_s;
-  alarm_.set(enabled_ ? std::optional(at_s) : std::nullopt);
-}
-
 void SentAlerts::look(double now_s) {
-  look_at(now_s + kBetweenLooks_s);
+  alarm_.set(now_s + kBetweenLooks_s);
   store_.read<std::vector<jobs::Alert>>(read_sent, [this](const Result<std::vector<jobs::Alert>>& sent) {
     constexpr double again_s = 60;
-    if (!sent) return look_at(clock_.now_s() + again_s);
+    if (!sent && enabled_) alarm_.set(clock_.now_s() + again_s);
+    if (!sent || !enabled_) return;
     for (jobs::Alert alert : *sent) {
       if (raised_.contains(blob_of(alert))) continue;
       alert.resolved_s = clock_.now_s();

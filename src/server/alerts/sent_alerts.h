@@ -3,8 +3,8 @@
 // Problem: raised alerts are in memory only. If a server stops and a condition ends before it, or its standby, runs
 //          again, the receiver would never get the alert's end.
 // Input:   changed(): each alert as it is raised and resolved; delivered(): each end that the receiver has taken.
-// Output:  send() with each alert and its end. kBetweenLooks_s after the start, when ranks have called again, and as
-//          often later, with the end of each one in the store that is not raised any more.
+// Output:  send() with each alert and its end. kBetweenLooks_s after it has a receiver, when ranks have called again,
+//          and as often later, with the end of each one in the store that is not raised any more.
 // Errors:  a write that fails is not repeated: the end of that alert may be missing. A failed read is repeated.
 // Cost:    a blob per alert that has no end.
 // Threads: io thread.
@@ -28,8 +28,7 @@ class SentAlerts {
   SentAlerts(work::StoreAccess& store, const Clock& clock, work::Due& due)
       : store_(store),
         clock_(clock),
-        alarm_(due, work::Due::Turn::sent_alerts, [this](double now_s) { look(now_s); }),
-        next_s_(clock.now_s() + kBetweenLooks_s) {}
+        alarm_(due, work::Due::Turn::sent_alerts, [this](double now_s) { look(now_s); }) {}
 
   /// Without a receiver: sends nothing. With one after a time without: sends all raised alerts.
   void enable(bool enabled);
@@ -41,13 +40,11 @@ class SentAlerts {
  private:
   void raise(const jobs::Alert& alert);
   void look(double now_s);
-  void look_at(double at_s);
 
   work::StoreAccess& store_;
   const Clock& clock_;
   work::Alarm alarm_;
   bool enabled_ = false;
-  double next_s_;
   std::map<std::string, jobs::Alert> raised_;  ///< by blob
 };
 
