@@ -99,10 +99,7 @@ void SiteDocuments::clear(work::Done<Ok> done, const std::string& by) {
 void SiteDocuments::remove(const std::string& by, work::Done<Ok> done) {
   if (!document_) return done(no_site());
   store_.remove_blob(kDocumentKey, [this, by, done = std::move(done)](const Result<Ok>& result) {
-    if (result) {
-      changed_to(std::nullopt, "", by);
-      removed();
-    }
+    if (result) changed_to(std::nullopt, "", by);
     done(result);
   });
 }

@@ -1,7 +1,7 @@
 // The document of the site in the store: the limits that the server keeps.
 //
 // Problem: several operators change one document; a change may not be lost, and applies only once stored.
-// Output:  current(), and calls of `applied` and `removed`.
+// Output:  current(), and calls of `applied`.
 // Errors:  those of the store. conflict: the document is not the expected one.
 // Cost:    a write per change.
 // Threads: io thread.
@@ -41,7 +41,6 @@ class SiteDocuments {
   [[nodiscard]] bool has(std::string_view domain) const { return document_ && document_->site.has(domain); }
 
   std::function<void()> applied;  ///< current() is another one, or null. Never empty.
-  std::function<void()> removed;  ///< after `applied`. Never empty.
   /// Another document is stored; null: there was, or is, none. May be empty.
   std::function<void(const jobs::SiteDocument* before, const jobs::SiteDocument* after, const std::string& by)> changed;
 

@@ -27,7 +27,6 @@ SitePower::SitePower(const plans::PlanningOptions& options, work::StoreAccess& s
       powered_jobs_(options, jobs),
       opened_s_(clock.now_s()) {
   documents_.applied = [this] { document_applied(); };
-  documents_.removed = [this] { release_all(); };
 }
 
 void SitePower::document_applied() {
@@ -37,7 +36,7 @@ void SitePower::document_applied() {
   next_ahead_s_ = 0;
   ++runs_;
   dividing_ = false;
-  changed();
+  current() != nullptr ? changed() : release_all();
 }
 
 // ---- Time

@@ -75,9 +75,9 @@ struct DiskHealth {
 struct ApiOptions {
   std::string version;
   jobs::EnergyFactors factors;
-  std::function<std::string()> openapi = [] { return std::string(); };    ///< the file's text
-  std::function<std::string()> dashboard = [] { return std::string(); };  ///< the page's text
-  std::function<http::HttpServerCounts()> connections;                    ///< for /metrics; may be empty
+  std::string (*openapi)() = [] { return std::string(); };    ///< the file's text
+  std::string (*dashboard)() = [] { return std::string(); };  ///< the page's text
+  std::function<http::HttpServerCounts()> connections;        ///< for /metrics; may be empty
   std::vector<std::string> hosts;  ///< names by which clients know the server; empty: any, with a token
   /// Runs a piece of work on the io thread after the present one; empty: at once.
   store::Post later;
@@ -279,8 +279,8 @@ class Api {
   /// Immutable text, with the entity tags of it plain and compressed. Plain, it is made for each request: browsers do
   /// not ask for that.
   struct Page {
-    explicit Page(std::function<std::string()> text);
-    std::function<std::string()> plain;
+    explicit Page(std::string (*text)());
+    std::string (*plain)();
     std::shared_ptr<const std::string> compressed;
     std::string plain_tag, compressed_tag;
   };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/json_writer.h"
+#include "server/routes/api.h"
 
 namespace perseus::routes {
 namespace {
@@ -14,17 +15,32 @@ std::string answered_with(int status, std::string_view body) {
   });
 }
 
+std::string refused(const Error& error) {
+  const http::HttpResponse alone = response_of(error);
+  return answered_with(alone.status, *alone.body);
+}
+
 }  // namespace
 
-Exchange::Exchange(service::Service& service, std::function<void(std::function<void()>)> later, Formats formats,
+Exchange::Exchange(service::Service& service, const Clock& clock, store::Post later,
                    std::function<void(std::string)> answer)
-    : service_(service), later_(std::move(later)), formats_(std::move(formats)), answer_(std::move(answer)) {}
+    : service_(service),
+      clock_(clock),
+      arrived_s_(clock.now_s()),
+      later_(std::move(later)),
+      answer_(std::move(answer)) {}
+
+AnswerTimes Exchange::times() const {
+  const double now_s = clock_.now_s();
+  return {now_s, now_s - arrived_s_};
+}
 
 void Exchange::start(Parts parts) {
   to_come_ = parts.ranks.size() + parts.reports.size();
-  ask(std::move(parts.ranks), service_.registrations, &service::Registrations::register_rank, formats_.registered,
-      ranks_);
-  ask(std::move(parts.reports), service_.reports, &reports::IterationReports::report, formats_.reported, reports_);
+  ask(
+      std::move(parts.ranks), service_.registrations, &service::Registrations::register_rank,
+      [this](const jobs::RegisterRankAnswer& answer) { return registered_json(answer, times()); }, ranks_);
+  ask(std::move(parts.reports), service_.reports, &reports::IterationReports::report, reported_json, reports_);
   waits_over_ = parts.waits.empty();
   waits_.resize(parts.waits.size());
   rank_of_wait_.resize(parts.waits.size());
@@ -44,13 +60,13 @@ void Exchange::start(Parts parts) {
   finish_soon();
 }
 
-template <class Request, class Of, class Answer>
+template <class Request, class Of, class Answer, class Format>
 void Exchange::ask(std::vector<Result<Request>> parts, Of& of, void (Of::*call)(Request, work::Done<Answer>),
-                   const Format<Answer>& format, std::vector<std::string>& answers) {
+                   Format format, std::vector<std::string>& answers) {
   answers.resize(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const auto answered = [self = shared_from_this(), &format, &answer = answers[i]](const Result<Answer>& done) {
-      answer = done ? answered_with(200, format(*done)) : self->refused(done.error());
+    const auto answered = [self = shared_from_this(), format, &answer = answers[i]](const Result<Answer>& done) {
+      answer = done ? answered_with(200, format(*done)) : refused(done.error());
       --self->to_come_;
       self->finish_soon();
     };
@@ -74,13 +90,8 @@ void Exchange::wait_answered(std::size_t index, const Result<jobs::PlanAnswer>& 
 void Exchange::add_answer(std::size_t index, const Result<jobs::PlanAnswer>& answer) {
   answered_waits_.push_back(json_object([&](JsonWriter& f) {
     f.always("wait", index);
-    f.members_of(answer ? answered_with(200, formats_.plan(*answer)) : refused(answer.error()));
+    f.members_of(answer ? answered_with(200, plan_json(*answer, times())) : refused(answer.error()));
   }));
-}
-
-std::string Exchange::refused(const Error& error) const {
-  const http::HttpResponse alone = formats_.error(error);
-  return answered_with(alone.status, *alone.body);
 }
 
 /// A new plan answers many waits one after another: their answers are sent together.

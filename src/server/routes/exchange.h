@@ -17,8 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "io/http/http_message.h"
+#include "base/clock.h"
 #include "server/jobs/api_bodies.h"
+#include "server/routes/plan_answers.h"
 #include "server/service/service.h"
 
 namespace perseus::routes {
@@ -31,38 +32,28 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     std::vector<Result<jobs::WaitForPlan>> waits;
     double wait_s = 0;
   };
-  /// Formatters of the answers to single requests.
-  struct Formats {
-    std::function<std::string(const jobs::PlanAnswer&)> plan;
-    std::function<std::string(const jobs::RegisterRankAnswer&)> registered;
-    std::function<std::string(const jobs::ReportedIterations&)> reported;
-    std::function<http::HttpResponse(const Error&)> error;
-  };
-  /// `later` runs a piece of work on the io thread after the present one.
-  Exchange(service::Service& service, std::function<void(std::function<void()>)> later, Formats formats,
-           std::function<void(std::string)> answer);
+  /// Of a request that arrives now. `later` runs a piece of work on the io thread after the present one.
+  Exchange(service::Service& service, const Clock& clock, store::Post later, std::function<void(std::string)> answer);
 
   void start(Parts parts);
   /// Cancels the waits; no answer is sent any more.
   void cancel();
 
  private:
-  template <class Answer>
-  using Format = std::function<std::string(const Answer&)>;
   /// Calls the service for all parts of a kind; each answer goes to its place in `answers`.
-  template <class Request, class Of, class Answer>
-  void ask(std::vector<Result<Request>> parts, Of& of, void (Of::*call)(Request, work::Done<Answer>),
-           const Format<Answer>& format, std::vector<std::string>& answers);
+  template <class Request, class Of, class Answer, class Format>
+  void ask(std::vector<Result<Request>> parts, Of& of, void (Of::*call)(Request, work::Done<Answer>), Format format,
+           std::vector<std::string>& answers);
   void wait_answered(std::size_t index, const Result<jobs::PlanAnswer>& answer);
   void add_answer(std::size_t index, const Result<jobs::PlanAnswer>& answer);
   void finish_soon();
   void finish();
-  /// An object with status and body.
-  [[nodiscard]] std::string refused(const Error& error) const;
+  [[nodiscard]] AnswerTimes times() const;
 
   service::Service& service_;
-  std::function<void(std::function<void()>)> later_;
-  Formats formats_;
+  const Clock& clock_;
+  double arrived_s_;
+  store::Post later_;
   std::function<void(std::string)> answer_;
   std::vector<std::string> ranks_, reports_;  ///< answers, JSON objects; empty: none yet
   std::vector<jobs::WaitId> waits_;           ///< 0: answered

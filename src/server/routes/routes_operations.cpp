@@ -14,7 +14,7 @@
 
 namespace perseus::routes {
 
-Api::Page::Page(std::function<std::string()> text) : plain(std::move(text)) {
+Api::Page::Page(std::string (*text)()) : plain(text) {
   const std::string once = plain();
   compressed = std::make_shared<const std::string>(http::gzipped(once));
   plain_tag = report::entity_tag(once);

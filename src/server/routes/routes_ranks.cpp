@@ -153,13 +153,11 @@ void Api::carry_out(const Call& call, ParsedExchange asked, const Unread& unread
   const std::size_t waits = std::max<std::size_t>(parts.waits.size(), 1);
   if (refuse_if_full(call, access::HeldCalls::Kind::wait, waits)) return;
   const auto held = std::make_shared<access::HeldCalls::Id>(0);
-  const auto exchange = std::make_shared<Exchange>(
-      service_, options_.later,
-      Exchange::Formats{timed(clock_, plan_json), timed(clock_, registered_json), reported_json, response_of},
-      [this, held, responder = call.responder](std::string text) {
-        held_.remove(*held);
-        responder.send(http::json_response(200, std::move(text)));
-      });
+  const auto exchange = std::make_shared<Exchange>(service_, clock_, options_.later,
+                                                   [this, held, responder = call.responder](std::string text) {
+                                                     held_.remove(*held);
+                                                     responder.send(http::json_response(200, std::move(text)));
+                                                   });
   *held = held_.add({call.identity, call.request.peer, access::HeldCalls::Kind::wait, waits},
                     [responder = call.responder, exchange] {
                       exchange->cancel();

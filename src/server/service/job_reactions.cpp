@@ -23,9 +23,9 @@ void JobReactions::committed(live::LiveJob& live, const std::vector<live::Sequen
 bool JobReactions::take(live::LiveJob& live, const live::SequencedEvent& event) {
   parts_.subscriptions.publish(live.job.id, event);
   if (live.profiling) live.profiling->take(live.job, event.sequence, event.event);
-  if (log) {
+  if (options_.log) {
     if (const std::string line = savings::log_line(live.job, live.frontiers.all(), event.event); !line.empty())
-      log(line);
+      options_.log(line);
   }
   const jobs::EventBody& body = event.event.body;
   if (const auto* count = std::get_if<jobs::IterationsCounted>(&body)) {

@@ -36,20 +36,19 @@ class JobReactions {
     plans::ShapeInputs& shapes;
     views::JobListUpdater& list;
   };
-  JobReactions(live::JobCache& jobs, const Clock& clock, const Parts& parts)
-      : jobs_(jobs), clock_(clock), parts_(parts) {}
+  JobReactions(const plans::PlanningOptions& options, live::JobCache& jobs, const Clock& clock, const Parts& parts)
+      : options_(options), jobs_(jobs), clock_(clock), parts_(parts) {}
 
   void committed(live::LiveJob& live, const std::vector<live::SequencedEvent>& events);
   void wake(const std::string& id);
   void removed(live::LiveJob& live);
-  /// Called with lines on jobs, see server/savings/job_lines.h; empty: none.
-  std::function<void(const std::string&)> log;
   [[nodiscard]] std::int64_t plans_deployed() const { return plans_deployed_; }
 
  private:
   /// True if the event gives the ranks a new version.
   bool take(live::LiveJob& live, const live::SequencedEvent& event);
 
+  const plans::PlanningOptions& options_;
   live::JobCache& jobs_;
   const Clock& clock_;
   Parts parts_;

@@ -52,7 +52,7 @@ Service::Service(ServiceOptions given, store::Store& the_store, const Clock& the
       registrations(options_, opened_s_, jobs, store, clock_, gate, access, waiting),
       operations(jobs, clock_, access, profiles, recent, site),
       reads(clock_, access, frontiers, characterizations, rank_plans),
-      reactions(jobs, clock_, {subscriptions, waiting, frontiers, windows, latencies, shapes, list}),
+      reactions(options_, jobs, clock_, {subscriptions, waiting, frontiers, windows, latencies, shapes, list}),
       site(options_, store, jobs, clock_, due, gate),
       site_history(store, clock_, jobs::random_hex_id().substr(0, 16)),
       forecasts(site, jobs, clock_, due, gate),
@@ -98,7 +98,6 @@ void Service::connect() {
   site.documents().changed = [this](const auto* before, const auto* after, const std::string& by) {
     limit_changes.note(before, after, by);
   };
-  reactions.log = options_.log;
   watch.alerts().changed = [this](const jobs::Alert& alert) {
     if (options_.log) options_.log(line_of(alert));
     sent_alerts.changed(alert);

@@ -35,7 +35,7 @@ class JobReactionsTest : public ::testing::Test, protected testing::ServiceParts
       std::make_shared<views::Subscriptions>(base.jobs(), base.access_to_store(), base.clock(), due);
   views::JobListUpdater list{base.jobs(), base.clock()};
   JobReactions reactions{
-      base.jobs(), base.clock(), {*subscriptions, waiting, *frontiers, *windows, *latencies, *shapes, list}};
+      options, base.jobs(), base.clock(), {*subscriptions, waiting, *frontiers, *windows, *latencies, *shapes, list}};
 };
 
 TEST_F(JobReactionsTest, APlanIsPublishedBeforeItsRanksGetIt) {
@@ -94,7 +94,7 @@ TEST_F(JobReactionsTest, ACountEndsTheTimeOfUncountedIterations) {
 
 TEST_F(JobReactionsTest, ChangesOfThePlanAndTheEndAreLogged) {
   std::vector<std::string> lines;
-  reactions.log = [&](const std::string& line) { lines.push_back(line); };
+  options.log = [&](const std::string& line) { lines.push_back(line); };
   base.append("job", {jobs::JobSeen{}});
   deploy(0);
   base.append("job", {jobs::JobFinished{}});
