@@ -10,6 +10,9 @@
 namespace perseus::live {
 namespace {
 
+/// Whether ranks that wait still do so, the next server on the data finds out after so long.
+constexpr double kWaitsAgain_s = 60;
+
 void answer(const JobCommand& command, const Status& status) {
   if (command.done) command.done(status);
 }
@@ -349,8 +352,12 @@ void JobCache::became_durable(LiveJob& live, const std::vector<SequencedEvent>& 
 
 store::JobIndexRow JobCache::row_of(const LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
-  return {job.id,        std::string(jobs::shown_state(job)), job.spec.name, job.created_s,
-          job.updated_s, hooks_.due_s(live, now_s),           job.sequence,  hooks_.summary(live)};
+  auto wake_s = hooks_.due_s(live, now_s);
+  if (wake_s && !live.calls.waiters.empty()) wake_s = std::min(*wake_s, now_s + kWaitsAgain_s);
+  return {job.id,        std::string(jobs::shown_state(job)),
+          job.spec.name, job.created_s,
+          job.updated_s, wake_s,
+          job.sequence,  hooks_.summary(live)};
 }
 
 void JobCache::forget_finished(std::size_t keep) {

@@ -77,10 +77,18 @@ class JobCache {
   /// A rank has called; if it or the job was silent, its wake notes that it no longer is.
   void rank_called(LiveJob& live, int rank) {
     const double now_s = clock_.now_s();
+    const bool all_waited = live.calls.all_wait();
     live.calls.record(rank, now_s);
+    if (all_waited) set_wake(live, now_s);
     if (live.job.silent || live.job.silent_ranks.contains(rank)) plan_anew(live, now_s);
     const bool may_look = live.job.live() && live.job.ranks_registered > 1;
     if (may_look && now_s >= live.calls.next_look_s) wakes_.set_to(live, now_s);
+  }
+  /// The wait of a rank has ended.
+  void rank_waited(LiveJob& live, int rank) {
+    const bool all_waited = live.calls.all_wait();
+    live.calls.heard(rank, clock_.now_s());
+    if (all_waited) set_wake(live, clock_.now_s());
   }
   /// The job could not be read: it is woken again at that time.
   void wake_again(const std::string& id, double at_s) { wakes_.put(at_s, id); }

@@ -18,10 +18,12 @@ void JobShadows::cast(LiveJob& live, const jobs::Job* before) {
   if (!live.shown.shadow) live.shown.shadow = std::make_unique<jobs::Job>(live.shown.durable(live.job));
   std::swap(live.job, *live.shown.shadow);
   live.settled = false;
+  const double quiet_since_s = live.calls.quiet_since_s;
   while (auto body = hooks_.next_follow_up(live, now_s)) {
     if (!jobs::apply(live.job, jobs::Event{now_s, *std::move(body)})) break;
   }
   live.settled = false;
+  live.calls.quiet_since_s = std::min(live.calls.quiet_since_s, quiet_since_s);  // the job itself has not looked
   jobs::Job& job = live.job;
   const bool planned = job.plan && job.plan->version == job.version;
   if (planned && job.version != live.shown.committed_plan && !is_provisional(job.version)) {

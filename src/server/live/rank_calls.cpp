@@ -25,11 +25,13 @@ void RankCalls::record(int rank, double now_s) {
   last_call_s_[rank] = now_s;
   set_ended(rank, false);
   last_s_ = now_s;
+  quiet_since_s = std::min(quiet_since_s, now_s);
 }
 
 void RankCalls::heard(int rank, double now_s) {
   if (static_cast<std::size_t>(rank) < last_call_s_.size()) last_call_s_[rank] = std::max(last_call_s_[rank], now_s);
   last_s_ = std::max(last_s_, now_s);
+  quiet_since_s = std::min(quiet_since_s, now_s);
 }
 
 void RankCalls::registered(int rank, double now_s) {

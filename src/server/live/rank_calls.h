@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
@@ -38,6 +39,7 @@ class RankCalls {
   std::map<jobs::WaitId, Waiter> waiters;
   static constexpr double kLook_s = 15;
   double next_look_s = 0;             ///< from when on a call is the occasion to look for ranks that do not call
+  double quiet_since_s = 0;           ///< no rank that does not wait was heard last before; see all_wait()
   bool logged_highest_clock = false;  ///< that a rank that requests its plan once got the highest clock
 
   [[nodiscard]] bool waits(int rank) const;
@@ -49,6 +51,8 @@ class RankCalls {
   void closed(int rank);
   /// A rank waited until now.
   void heard(int rank, double now_s);
+  /// As last looked at, all ranks wait but those that count as silent: none of them can fall silent.
+  [[nodiscard]] bool all_wait() const { return quiet_since_s == std::numeric_limits<double>::infinity(); }
   /// Another process holds the rank.
   void forget(int rank);
   /// Nothing: none since this server has the job in memory.

@@ -37,7 +37,7 @@ std::optional<jobs::EventBody> FollowUps::next(live::LiveJob& live, double now_s
   if (!job.live()) return std::nullopt;
   live.last_seen_s = std::max(live.last_seen_s, live.calls.waiters.empty() ? live.calls.last_s() : now_s);
   if (auto silence = next_silence(live, now_s)) return silence;
-  if (live.last_seen_s - job.active_s > kSeenShare * options_.idle_expiry_s) return jobs::JobSeen{};
+  if (live.last_seen_s > job.active_s && live.last_seen_s >= seen_from(job)) return jobs::JobSeen{};
   if (now_s >= expiry_of(live)) return jobs::JobExpired{};
   if (const jobs::Notice* next = policies::next_pending(job); next != nullptr && next->effective_s <= now_s) {
     return jobs::StragglerTookEffect{next->id};
@@ -90,7 +90,9 @@ std::optional<jobs::EventBody> FollowUps::next_silence(live::LiveJob& live, doub
 std::optional<jobs::EventBody> FollowUps::next_silent_ranks(live::LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   live::RankCalls& calls = live.calls;
-  if (!jobs::waits_for_plans(job)) calls.next_look_s = std::numeric_limits<double>::infinity();
+  if (!jobs::waits_for_plans(job)) {
+    calls.next_look_s = calls.quiet_since_s = std::numeric_limits<double>::infinity();
+  }
   if (now_s < calls.next_look_s && job.silent_ranks.empty()) return std::nullopt;
   const std::vector<bool> waiting = calls.waiting();
   const auto waits = [&](int rank) { return static_cast<std::size_t>(rank) < waiting.size() && waiting[rank]; };
@@ -103,12 +105,14 @@ std::optional<jobs::EventBody> FollowUps::next_silent_ranks(live::LiveJob& live,
   const bool others_call = !calls.waiters.empty() || calls.last_s() > now_s - live::RankCalls::kLook_s;
   if (now_s < calls.next_look_s || !others_call) return std::nullopt;
   calls.next_look_s = now_s + live::RankCalls::kLook_s;
+  calls.quiet_since_s = std::numeric_limits<double>::infinity();
   jobs::JobSilent silent{now_s, 0, {}};
   for (int rank = 0; rank < static_cast<int>(job.ranks.size()); ++rank) {
     const jobs::RankSlot& slot = job.ranks[rank];
     if (!slot || waits(rank) || job.silent_ranks.contains(rank)) continue;
     const double last_s =
         std::max({calls.last_s(rank).value_or(0), job.joined_s, job.heard_s, slot->heard_s, opened_s_});
+    calls.quiet_since_s = std::min(calls.quiet_since_s, last_s);
     if (now_s < last_s + silence_s(live)) continue;
     silent.ranks.push_back(rank);
     silent.since_s = std::min(silent.since_s, last_s);
@@ -148,7 +152,13 @@ std::optional<double> FollowUps::due_s(const live::LiveJob& live, double now_s) 
   const jobs::Job& job = live.job;
   if (!job.live() || job.unknown_events > 0) return std::nullopt;
   double next = expiry_of(live);
-  if (!job.silent) next = std::min(next, silent_from(live, now_s));
+  if (live.calls.waiters.empty()) {
+    if (!job.silent) next = std::min(next, silent_from(live, now_s));
+  } else {
+    // A rank that does not wait may be silent, though not before the next look; and the log says that the job is seen.
+    const double look_s = std::min(live.calls.next_look_s, now_s + live::RankCalls::kLook_s);
+    next = std::min({next, std::max(live.calls.quiet_since_s + silence_s(live), look_s), seen_from(job)});
+  }
   if (const jobs::Notice* notice = policies::next_pending(job)) next = std::min(next, notice->effective_s);
   if (const auto change = policies::next_policy_change(job.policies, now_s)) next = std::min(next, *change);
   constexpr double ever = std::numeric_limits<double>::infinity();
@@ -167,6 +177,9 @@ std::optional<double> FollowUps::due_s(const live::LiveJob& live, double now_s) 
   if (at_work) next = std::min(next, now_s + kWorkAgain_s);
   return next;
 }
+
+/// When the log says again that the job is not idle.
+double FollowUps::seen_from(const jobs::Job& job) const { return job.active_s + kSeenShare * options_.idle_expiry_s; }
 
 double FollowUps::expiry_of(const live::LiveJob& live) const {
   // After a server start, ranks may take a while to reconnect, and the start time may be wrong.

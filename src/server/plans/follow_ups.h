@@ -24,6 +24,7 @@ class FollowUps {
  private:
   /// The plan that the job should run now, if it differs from the one in force.
   [[nodiscard]] std::optional<jobs::EventBody> next_deployment(live::LiveJob& live, double now_s) const;
+  [[nodiscard]] double seen_from(const jobs::Job& job) const;
   [[nodiscard]] double expiry_of(const live::LiveJob& live) const;
   [[nodiscard]] std::optional<jobs::EventBody> next_silence(live::LiveJob& live, double now_s) const;
   [[nodiscard]] std::optional<jobs::EventBody> next_silent_ranks(live::LiveJob& live, double now_s) const;

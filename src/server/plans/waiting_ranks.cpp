@@ -119,7 +119,7 @@ void WaitingRanks::answer(live::LiveJob& live) {
       ++waiter;
       continue;
     }
-    live.calls.heard(waiter->second.rank, clock_.now_s());
+    jobs_.rank_waited(live, waiter->second.rank);
     answers.emplace_back(std::move(waiter->second.done),
                          may_answer(live) ? *std::move(answer) : Result<jobs::PlanAnswer>(not_sure()));
     forget(waiter->first, waiter->second);
@@ -139,6 +139,7 @@ void WaitingRanks::end_earlier(live::LiveJob& live, int rank) {
       continue;
     }
     over.emplace_back(std::move(waiter->second.done), held.error());
+    jobs_.rank_waited(live, rank);
     forget(waiter->first, waits);
     waiter = live.calls.waiters.erase(waiter);
   }
@@ -170,11 +171,11 @@ void WaitingRanks::stop() {
 std::optional<live::Waiter> WaitingRanks::take(jobs::WaitId id) {
   const auto job = job_of_.find(id);
   if (job == job_of_.end()) return std::nullopt;
-  live::RankCalls& calls = job->second->calls;
-  auto waits = calls.waiters.extract(id);
+  live::LiveJob& live = *job->second;
+  auto waits = live.calls.waiters.extract(id);
   PERSEUS_CHECK(!waits.empty(), "a wait without its job");
   live::Waiter waiter = std::move(waits.mapped());
-  calls.heard(waiter.rank, clock_.now_s());
+  jobs_.rank_waited(live, waiter.rank);
   forget(id, waiter);
   return waiter;
 }
