@@ -278,7 +278,7 @@ void SimulatedCluster::train() {
   for (int reports = dice_.roll(1, 4); reports > 0 && report(*job); --reports) pass(dice_.real(3, 30));
 }
 
-/// All ranks report what they have run since they last did, by the plan; once in a while one step is late.
+/// All ranks report what they have run since they last did, by the plan; once in a while the first pipeline is late.
 bool SimulatedCluster::report(SimulatedJob& of) {
   SimulatedJob* const job = &of;
   const auto cut_off = [this](const SimulatedRank& rank) { return rank.process.is_cut_off(now_s()); };
@@ -311,7 +311,7 @@ bool SimulatedCluster::report(SimulatedJob& of) {
     report.last_iteration = lies ? job->iteration + count : job->iteration;
     report.plan_version = job->ranks[rank].process.version(now_s());
     report.iteration_time.assign(static_cast<std::size_t>(count), view->pipelines[rank / 2].time);
-    if (late) report.iteration_time[0] = 1.6 * report.iteration_time[0];
+    if (late && rank < 2) report.iteration_time[0] = 1.6 * report.iteration_time[0];
     const auto reported = [this, lies](const jobs::ReportedIterations& answer) {
       if (lies && answer.rejected.empty()) broken("iterations count that cannot be");
     };
@@ -574,13 +574,14 @@ void SimulatedCluster::trouble() {
   const int kind = dice_.roll(0, 5);
   const double for_s = kind > 3 || dice_.one_in(2) ? dice_.real(0.1, 9) : dice_.real(9, 40);
   if (SimulatedJob* const job = some_job(); job != nullptr && !job->finished && dice_.one_in(2)) {
-    // What is announced becomes due meanwhile.
+    // What is announced becomes due meanwhile, and mostly so early that it shows whether ranks follow.
+    const double most_s = dice_.one_in(4) ? for_s + 1 : std::max(1.0, for_s / 2);
     for (int notices = dice_.roll(0, 2); notices > 0; --notices) {
-      jobs::SetStraggler request{job->id, {}, Seconds(dice_.real(0.5, for_s + 1)), 1 + 0.1 * dice_.roll(1, 6)};
+      jobs::SetStraggler request{job->id, {}, Seconds(dice_.real(0.5, most_s)), 1 + 0.1 * dice_.roll(1, 6)};
       request.target.pipeline = 0;
       set_straggler(*job, request);
     }
-    if (dice_.one_in(2)) set_signal(*job, dice_.real(0.5, for_s + 1));
+    if (dice_.one_in(2)) set_signal(*job, dice_.real(0.5, most_s));
   }
   trouble_s_ = now_s();
   trouble_until_s_ = now_s() + for_s;
