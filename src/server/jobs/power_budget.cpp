@@ -55,7 +55,7 @@ void note_held(Job& job, std::int64_t version, const std::vector<int>& ranks, do
   }
   const std::int64_t held = version_held_by_all(job);
   if (held == 0) return;
-  if (is_paced(job) && held == job.version && before < held) {
+  if (is_paced(job) && before < held) {
     const double iteration_s = std::max(job.plan->t_opt_s.value_or(0), job.plan->t_straggler_s.value_or(0));
     job.held.acts_from(at_s + iteration_s, at_s, before == 0 ? std::nullopt : job.held.most(before, job.version));
   }
