@@ -14,18 +14,7 @@
 #include "server/jobs/alert.h"
 
 namespace perseus::power {
-namespace {
 
-constexpr const char* kKey = "site/limit_changes";
-
-struct LimitChange {
-  std::string domain, text, by;
-  double at_s = 0;
-  std::int64_t number = 0;
-};
-struct StoredLimitChanges {
-  std::vector<LimitChange> changes;
-};
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, LimitChange>
 void describe(F& f, S& s) {
@@ -35,16 +24,17 @@ void describe(F& f, S& s) {
   f.always("at_s", s.at_s);
   f("number", s.number);
 }
+
+namespace {
+
+constexpr const char* kKey = "site/limit_changes";
+
+struct StoredLimitChanges {
+  std::vector<LimitChange> changes;
+};
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, StoredLimitChanges>
 void describe(F& f, S& s) { f.always("changes", s.changes); }
-
-/// What a later version wrote is ignored.
-std::vector<LimitChange> changes_in(const std::optional<std::string>& text) {
-  auto read =
-      text ? formats::parse_json_as<StoredLimitChanges>(*text, kKey) : Result<StoredLimitChanges>(StoredLimitChanges{});
-  return read ? std::move(read->changes) : std::vector<LimitChange>();
-}
 
 jobs::JobEvent event_of(const LimitChange& change) {
   return {jobs::job_of_domain(change.domain),
@@ -91,7 +81,11 @@ std::string difference(const model::DescribedDomain* before, const model::Descri
 Status LimitChanges::open(store::Store& from) {
   const auto text = from.blob(kKey);
   if (!text) return text.error();
-  for (const LimitChange& change : changes_in(*text)) on_(event_of(change));
+  if (*text) {
+    // What a later version wrote is ignored.
+    if (auto read = formats::parse_json_as<StoredLimitChanges>(**text, kKey)) changes_ = std::move(read->changes);
+  }
+  for (const LimitChange& change : changes_) on_(event_of(change));
   return Ok{};
 }
 
@@ -104,27 +98,19 @@ void LimitChanges::note(const jobs::SiteDocument* before, const jobs::SiteDocume
       if (std::ranges::find(names, domain.name) == names.end()) names.push_back(domain.name);
     }
   }
-  std::vector<LimitChange> made;
+  std::vector<jobs::JobEvent> events;
   for (const std::string& name : names) {
     std::string text = difference(domain_in(before, name), domain_in(after, name), now_s);
-    if (!text.empty()) made.push_back({name, std::move(text), by, now_s});
+    if (text.empty()) continue;
+    const std::int64_t number = changes_.empty() ? 1 : changes_.back().number + 1;
+    changes_.push_back({name, std::move(text), by, now_s, number});
+    events.push_back(event_of(changes_.back()));
   }
-  if (made.empty()) return;
-  store_.read<std::optional<std::string>>(
-      [](store::Store& from) { return from.blob(kKey); },
-      [this, made = std::move(made)](const Result<std::optional<std::string>>& text) mutable {
-        StoredLimitChanges all{text ? changes_in(*text) : std::vector<LimitChange>()};
-        std::int64_t number = all.changes.empty() ? 0 : all.changes.back().number;
-        for (LimitChange& change : made) {
-          change.number = ++number;
-          on_(event_of(change));
-          all.changes.push_back(std::move(change));
-        }
-        if (all.changes.size() > kMost) {
-          all.changes.erase(all.changes.begin(), all.changes.end() - static_cast<std::ptrdiff_t>(kMost));
-        }
-        if (text) store_.put_blob({kKey, json_text(all)}, [](const Result<Ok>&) {});
-      });
+  if (events.empty()) return;
+  if (changes_.size() > kMost) changes_.erase(changes_.begin(), changes_.end() - static_cast<std::ptrdiff_t>(kMost));
+  store_.put_blob({kKey, json_text(StoredLimitChanges{changes_})}, [this, events](const Result<Ok>&) {
+    for (const jobs::JobEvent& event : events) on_(event);
+  });
 }
 
 }  // namespace perseus::power

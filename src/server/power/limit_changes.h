@@ -3,16 +3,18 @@
 // Problem: jobs have logs, and a site has one document, which says nothing of earlier ones.
 // Input:   the documents before and after a change.
 // Output:  calls of `on` with an event (kLimitChanged, of job "site/DOMAIN") per domain whose limit differs at any time
-//          from now on: with those made before the start.
+//          from now on, once it is stored, or cannot be; first those of the start.
 // Errors:  a change that cannot be stored is an event of this server until its end.
 // Cost:    O(limits) per change; the last kMost are stored, in one blob.
 // Threads: io thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "server/jobs/requests.h"
@@ -22,6 +24,12 @@
 namespace perseus::power {
 
 inline constexpr std::string_view kLimitChanged = "limit_changed";
+
+struct LimitChange {
+  std::string domain, text, by;
+  double at_s = 0;
+  std::int64_t number = 0;
+};
 
 class LimitChanges {
  public:
@@ -39,6 +47,7 @@ class LimitChanges {
   work::StoreAccess& store_;
   const Clock& clock_;
   std::function<void(jobs::JobEvent)> on_;
+  std::vector<LimitChange> changes_;  ///< the oldest first
 };
 
 }  // namespace perseus::power

@@ -69,5 +69,18 @@ TEST_F(LimitChangesTest, ALaterStartHasThem) {
   EXPECT_EQ(later.events, one_.events);
 }
 
+TEST_F(LimitChangesTest, ALaterStartHasThoseThatFollowEachOther) {
+  const auto high = site_of(R"({"name":"hall","limits":[{"limit_w":900}]})");
+  const auto low = site_of(R"({"name":"hall","limits":[{"limit_w":700}]})");
+  one_.changes->note(&high, &low, "alice");
+  one_.changes->note(&low, &high, "bob");
+  EXPECT_THAT(one_.events, ElementsAre()) << "not stored";
+  one_.base.settle();
+  EXPECT_EQ(one_.events.size(), 2);
+  Server later(database_);
+  ASSERT_TRUE(later.changes->open(later.base.store()).ok());
+  EXPECT_EQ(later.events, one_.events);
+}
+
 }  // namespace
 }  // namespace perseus::power
