@@ -1,8 +1,9 @@
 // Prints the tables of docs/online_profiling.md: iterations of online profiling until its plan is as good as the one
 // from the full noise-free profile. Needs the published measurements.
 //
-// usage: profiling_report [--trace] [--measured] [SEEDS [MODE [PROFILE]]]
-//   Default: 9 seeds of all modes and profiles. PROFILE: only the profile of that name. --trace: prints every window.
+// usage: profiling_report [--trace] [--runs] [--measured] [SEEDS [MODE [PROFILE]]]
+//   SEEDS: their number, or the first and last as 11-20. Default: 9 seeds of all modes and profiles. PROFILE: only the
+//   profile of that name. --trace: prints every window. --runs: prints every run.
 //   --measured: uses the profiles of real training runs of 4 and 8 stages instead.
 //
 // The truth is the published profile of GPT-3 175B, 8 stages, or a measured one, with 24 microbatches, 1F1B. Every
@@ -275,10 +276,17 @@ double iteration_noise_pct(const model::Profile& truth, const model::Schedule& s
 }
 
 struct Arguments {
-  int seeds = 0;
+  int first = 1, last = 0;
   std::string mode, profile;  ///< empty: all
-  bool trace = false, measured = false;
+  bool trace = false, runs = false, measured = false;
 };
+
+void print_run(int seed, const Run& run) {
+  const profiling::PlanLoss &fast = run.at_stop.fastest, &slow = run.at_stop.slow;
+  fmt::print(stderr, "  seed {}: {}, {:+.3f} / {:.3f} at T_max, {:+.3f} / {:.3f} at 1.2 T_min; {}\n", seed,
+             run.at_stop.good() ? "good" : "not good", fast.loss_pct, fast.late_pct, slow.loss_pct, slow.late_pct,
+             run.why);
+}
 
 int report(const Arguments& arguments) {
   fmt::print(
@@ -325,8 +333,9 @@ int report(const Arguments& arguments) {
     for (const Setting& setting : settings) {
       if (!arguments.mode.empty() && arguments.mode != setting.name) continue;
       std::vector<Run> runs;
-      for (int seed = 1; seed <= arguments.seeds; ++seed) {
+      for (int seed = arguments.first; seed <= arguments.last; ++seed) {
         runs.push_back(run(setting, *truth, schedule, judge, static_cast<std::uint64_t>(seed), arguments.trace));
+        if (arguments.runs) print_run(seed, runs.back());
       }
       print_row(gpu, setting, std::move(runs));
     }
@@ -345,12 +354,16 @@ int main(int argc, char** argv) {
       arguments.trace = true;
     } else if (std::strcmp(argv[i], "--measured") == 0) {
       arguments.measured = true;
-    } else if (arguments.seeds == 0) {
-      arguments.seeds = std::max(1, std::atoi(argv[i]));
+    } else if (std::strcmp(argv[i], "--runs") == 0) {
+      arguments.runs = true;
+    } else if (arguments.last == 0) {
+      const char* dash = std::strchr(argv[i], '-');
+      if (dash != nullptr) arguments.first = std::max(1, std::atoi(argv[i]));
+      arguments.last = std::max(arguments.first, std::atoi(dash != nullptr ? dash + 1 : argv[i]));
     } else {
       (arguments.mode.empty() ? arguments.mode : arguments.profile) = argv[i];
     }
   }
-  if (arguments.seeds == 0) arguments.seeds = 9;
+  if (arguments.last == 0) arguments.last = 9;
   return perseus::bench::report(arguments);
 }

@@ -40,6 +40,7 @@ model::Frontier few_plans(const model::ComputationDag& dag, std::vector<Seconds>
     frontier.points.push_back(std::move(point));
   }
   planner::keep_pareto(frontier.points);
+  frontier.bound = relaxation.curve();
   return frontier;
 }
 

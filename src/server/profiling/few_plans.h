@@ -4,7 +4,7 @@
 //          at two deadlines.
 // Input:   a valid DAG; deadlines in any order.
 // Output:  the Pareto set of realized plans for T_min and for each deadline, slowest first; look_up() finds the plan
-//          for a deadline.
+//          for a deadline; the bound, from T_min on.
 // Errors:  none.
 // Cost:    one sweep of the relaxation.
 // Threads: pure.
@@ -23,7 +23,7 @@ namespace perseus::profiling {
 /// The least iteration time of any plan.
 Seconds least_time(const model::ComputationDag& dag);
 
-/// The points only, without the bound. Incomplete if `check` stops it.
+/// Incomplete if `check` stops it.
 model::Frontier few_plans(const model::ComputationDag& dag, std::vector<Seconds> deadlines, StopCheck& check);
 
 }  // namespace perseus::profiling

@@ -29,15 +29,18 @@ namespace {
 // How often the plan runs, at each slowdown, before it is accepted.
 constexpr int kConfirmingRounds = 2;
 // A window may be slower than the allowed mean by this factor: as many iterations of rest, less one, precede it
-// anyway while ranks report and receive it. Only a part of the allowed worst slowdown is used: predictions may be
-// wrong.
-constexpr double kTimesTheMean = 4, kShareOfTheWorst = 0.8;
+// anyway while ranks report and receive it. Only a part of the allowed worst slowdown is used, less a multiple of the
+// lateness that is possible: predictions may be wrong.
+constexpr double kTimesTheMean = 4, kShareOfTheWorst = 0.8, kTimesLate = 4;
 // The noise of a single value up to which the tolerance is what the options say.
 constexpr double kUsualNoise = 0.01;
-// Refining ends when the best uncertainty of this many windows is not sufficiently below the best one before them, and
-// the expected loss is within the tolerance.
-constexpr std::size_t kPlateauWindows = 12;
-constexpr double kBetter = 0.9;
+// Refining ends when the iterations up to the limit would leave more than this share of the uncertainty, if it falls on
+// as it did in the last windows, and at most so many tolerances are expected to be lost.
+constexpr double kBetter = 0.95, kLevelTolerances = 4;
+constexpr std::size_t kLeastWindows = 24, kLastWindows = 36;
+// Windows in turns: at the highest clock, which all else is compared with; twice the clocks that decide which plan is
+// best; the plan, whose clocks were chosen because they look good.
+constexpr std::size_t kTurns = 4, kTurnOfHighest = 0, kTurnOfPlan = 3;
 // Of a computation at the highest clock: with a switch latency above this share there is no usable sample.
 constexpr double kLongLatencyShare = 0.25;
 // Windows at the highest clock that may give no usable sample; as many at other clocks.
@@ -111,12 +114,13 @@ struct OnlineProfiler::State {
     return window;
   }
   /// The plan itself, for that multiple of T_max: it is measured where its accuracy matters.
-  [[nodiscard]] ProfilingWindow window_of_plan(const model::ComputationDag& dag, double slowdown) const {
+  [[nodiscard]] ProfilingWindow window_of_plan(const model::ComputationDag& dag, double slowdown,
+                                               bool confirming) const {
     const Seconds deadline = time_at_highest(dag) * slowdown;
     StopCheck never;
     const model::Frontier frontier = few_plans(dag, {deadline}, never);
     const model::Plan& plan = planner::look_up(frontier, deadline).plan;
-    ProfilingWindow window{static_cast<int>(windows.size()), options.iterations_per_window, false, true, {}};
+    ProfilingWindow window{static_cast<int>(windows.size()), options.iterations_per_window, false, confirming, {}};
     for (const std::vector<int>& computations : dag.rank_order) {
       std::vector<Megahertz>& clocks = window.clocks.emplace_back();
       for (const int c : computations) clocks.push_back(dag.type_of(c).options[plan[c]].clock);
@@ -169,16 +173,27 @@ struct OnlineProfiler::State {
     }
     return options.tolerance_pct * std::max(1.0, quantile(noise, 0.5) / kUsualNoise);
   }
-  /// True if more windows do not improve the plan.
+  /// True if the iterations that are left hardly reduce the uncertainty, a power of their number.
   [[nodiscard]] bool is_level(double now_pct) const {
-    std::vector<double> doubts;
+    std::vector<std::pair<double, double>> logs;  // of iterations, of uncertainty then
+    int count = 0;
     for (const ProfilingWindow& window : windows) {
-      if (window.doubt_pct && !window.confirming) doubts.push_back(*window.doubt_pct);
+      if (window.doubt_pct && !window.confirming) logs.emplace_back(std::log(count), std::log(*window.doubt_pct));
+      count += window.iterations;
     }
-    doubts.push_back(now_pct);
-    if (doubts.size() < 2 * kPlateauWindows) return false;
-    const auto recent = doubts.end() - static_cast<std::ptrdiff_t>(kPlateauWindows);
-    return *std::min_element(recent, doubts.end()) > kBetter * *std::min_element(doubts.begin(), recent);
+    logs.emplace_back(std::log(count), std::log(now_pct));
+    if (logs.size() < kLeastWindows) return false;
+    if (logs.size() > kLastWindows) logs.erase(logs.begin(), logs.end() - kLastWindows);
+    double x = 0, y = 0, xx = 0, xy = 0;
+    for (const auto& [iterations, doubt] : logs) {
+      x += iterations;
+      y += doubt;
+      xx += iterations * iterations;
+      xy += iterations * doubt;
+    }
+    const double n = static_cast<double>(logs.size());
+    const double power = (n * xy - x * y) / (n * xx - x * x);
+    return std::pow(static_cast<double>(options.max_iterations) / count, power) > kBetter;
   }
   /// True if some type was measured at several clocks.
   [[nodiscard]] bool varied() const {
@@ -260,10 +275,15 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   const double most_slowdown =
       std::min(kShareOfTheWorst * options.worst_slowdown_pct, kTimesTheMean * options.mean_slowdown_pct) / 100;
   const SharedClock shared = shared_clock(now);
+  const auto predicted = [&](const PlanUncertainty& doubt) {
+    double late_pct = 0;
+    for (const PlanUncertainty::At& at : doubt.at) late_pct = std::max(late_pct, at.late_90_pct);
+    return std::max(0.0, most_slowdown - kTimesLate * late_pct / 100);
+  };
   const auto bounded = [&](ClockChoice clocks, const PlanUncertainty& doubt) {
     clocks = share_clocks(layout, std::move(clocks), shared, random);
     BoundedChoice choice =
-        bound_slowdown(*problem, upper_times(layout, samples, now), std::move(clocks), most_slowdown, shared);
+        bound_slowdown(*problem, upper_times(layout, samples, now), std::move(clocks), predicted(doubt), shared);
     ProfilingWindow window = window_of(choice.clocks, false);
     window.slowdown_pct = 100 * choice.slowdown;
     return with_rest(std::move(window), doubt);
@@ -283,6 +303,9 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   // A plan that changes clocks between computations cannot be confirmed if clocks arrive too late for that.
   std::ranges::copy_if(options.slowdowns, std::back_inserter(confirmable),
                        [&](double slowdown) { return slowdown - 1 <= most_slowdown && shared != SharedClock::rank; });
+  const auto plan_window = [&](double slowdown, bool confirming) {
+    return window_of_plan(problem->mean(), std::min(slowdown, 1 + predicted(doubt)), confirming);
+  };
   const auto confirmed = static_cast<std::size_t>(confirming_windows());
   const auto done = [&](const std::string& why) { return ProfilingStep{ProfilingDone{why + doubt.text}, doubt}; };
   if (sure && confirmed >= kConfirmingRounds * confirmable.size()) {
@@ -290,21 +313,23 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   }
   if (iterations() >= options.max_iterations)
     return done(fmt::format("the limit of {} iterations is reached; ", iterations()));
-  const bool probably_good =
-      std::ranges::all_of(doubt.at, [&](const PlanUncertainty::At& at) { return at.expected_loss_pct <= tolerance; });
+  const bool probably_good = std::ranges::all_of(
+      doubt.at, [&](const PlanUncertainty::At& at) { return at.expected_loss_pct <= kLevelTolerances * tolerance; });
   if (!sure && probably_good && is_level(worst)) {
     return done(fmt::format("after {} iterations, when more iterations no longer improve the plan, ", iterations()));
   }
   if (sure) {
-    return ProfilingStep{with_rest(window_of_plan(problem->mean(), confirmable[confirmed % confirmable.size()]), doubt),
-                         doubt};
+    return ProfilingStep{with_rest(plan_window(confirmable[confirmed % confirmable.size()], true), doubt), doubt};
   }
-  // In turns: the highest clock, which all else is compared with; the clocks that decide which plan is best.
-  if (windows.size() % 2 == 0) {
+  const std::size_t turn = windows.size() % kTurns;
+  if (turn == kTurnOfHighest) {
     return ProfilingStep{with_rest(window_of(uniform(std::vector<int>(layout.types.size())), false), doubt), doubt};
   }
   const auto loses_most = std::ranges::max_element(
       doubt.at, {}, [](const PlanUncertainty::At& at) { return std::max(at.loss_90_pct, at.late_90_pct); });
+  if (turn == kTurnOfPlan && std::ranges::find(confirmable, loses_most->slowdown) != confirmable.end()) {
+    return ProfilingStep{with_rest(plan_window(loses_most->slowdown, false), doubt), doubt};
+  }
   const std::vector<model::Plan>& rivals = plan.rivals[static_cast<std::size_t>(loses_most - doubt.at.begin())];
   return ProfilingStep{bounded(clocks_of_plans(layout, *problem, rivals, random), doubt), doubt};
 }

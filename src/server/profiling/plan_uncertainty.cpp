@@ -9,7 +9,6 @@
 #include "planning/planner/look_up.h"
 #include "planning/planner/realize.h"
 #include "server/profiling/few_plans.h"
-#include "server/profiling/plan_loss.h"
 
 namespace perseus::profiling {
 namespace {
@@ -18,6 +17,19 @@ namespace {
 constexpr int kMostDraws = 20, kLeastDraws = 5;
 constexpr int kComputationsAtMostDraws = 800;
 constexpr double kConfidence = 0.9;
+
+/// A plan on a profile: lateness against the deadline, and energy above the bound of all plans for it, in percent.
+struct OnProfile {
+  double late_pct, above_bound_pct;
+};
+OnProfile run_on(const model::ComputationDag& dag, const model::Frontier& frontier, const model::Plan& plan,
+                 Seconds deadline) {
+  const planner::Realizer::Outcome outcome = planner::Realizer(dag).realize(plan);
+  const Seconds until = std::max(outcome.time, deadline);
+  const Watts blocking = dag.total_blocking_power();
+  const Joules least = frontier.bound.at(deadline) + blocking * deadline;
+  return {100 * (until / deadline - 1), 100 * ((outcome.effective_energy + blocking * until) / least - 1)};
+}
 
 }  // namespace
 
@@ -41,6 +53,13 @@ JudgedPlan judge_plan(const PlanningProblem& problem, const TimeEnergyModel& mod
   };
   const std::vector<Seconds> planned_deadlines = deadlines_of(problem.mean());
   const model::Frontier planned = few_plans(problem.mean(), planned_deadlines, check);
+  if (check.stopped()) return {};
+  // What rounding costs is no loss: with the true profile, the plan would be as far above its bound.
+  std::vector<double> rounding_pct;
+  for (const Seconds deadline : planned_deadlines) {
+    const model::Plan& plan = planner::look_up(planned, deadline).plan;
+    rounding_pct.push_back(run_on(problem.mean(), planned, plan, deadline).above_bound_pct);
+  }
   const int size = static_cast<int>(problem.mean().computations.size());
   const int count = std::clamp(kMostDraws * kComputationsAtMostDraws / std::max(1, size), kLeastDraws, kMostDraws);
   std::vector<std::vector<double>> losses(slowdowns.size()), late(slowdowns.size());
@@ -51,9 +70,9 @@ JudgedPlan judge_plan(const PlanningProblem& problem, const TimeEnergyModel& mod
     if (check.stopped()) return {};
     for (std::size_t k = 0; k < slowdowns.size(); ++k) {
       const model::FrontierPoint& point = planner::look_up(planned, planned_deadlines[k]);
-      const PlanLoss loss = plan_loss(possible, best, point.plan, deadlines[k]);
-      losses[k].push_back(loss.loss_pct);
-      late[k].push_back(loss.late_pct);
+      const OnProfile here = run_on(possible, best, point.plan, deadlines[k]);
+      losses[k].push_back(here.above_bound_pct - rounding_pct[k]);
+      late[k].push_back(here.late_pct);
       rivals[k].push_back(planner::look_up(best, deadlines[k]).plan);
     }
   }
@@ -61,7 +80,8 @@ JudgedPlan judge_plan(const PlanningProblem& problem, const TimeEnergyModel& mod
   for (std::size_t k = 0; k < slowdowns.size(); ++k) {
     double sum = 0;
     for (const double loss : losses[k]) sum += loss;
-    PlanUncertainty::At at{slowdowns[k], sum / count, quantile(losses[k], kConfidence), quantile(late[k], kConfidence)};
+    PlanUncertainty::At at{slowdowns[k], std::max(0.0, sum / count), std::max(0.0, quantile(losses[k], kConfidence)),
+                           quantile(late[k], kConfidence)};
     result.text += fmt::format(
         "{}at {:g} times the iteration time of the highest clock the plan is expected to lose {:.2f} % of energy, with "
         "{:g} % confidence at most {:.2f} %, and "

@@ -2,7 +2,8 @@
 //
 // Input:   the problem, the model to draw profiles from, slowdowns.
 // Output:  per slowdown, expected and 90 % bounds of loss and lateness, and the plans that it loses to; nothing if
-//          `check` stopped it.
+//          `check` stopped it. Losses are energy above the bound of all plans, less that on the estimate itself:
+//          against another plan, the chance of two roundings would count, and a loss of 0.09 % seemed one of 0.02 %.
 // Errors:  none.
 // Cost:    plans each of 5 to 20 drawn profiles, fewer where planning takes long.
 // Threads: pure functions.

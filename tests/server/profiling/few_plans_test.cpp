@@ -28,6 +28,7 @@ TEST(FewPlans, MeetTheirDeadlinesAndAreAsGoodAsTheWholeFrontiers) {
                                  &best = planner::look_up(whole, t_min * slowdown);
       EXPECT_LE(one.time, t_min * slowdown);
       EXPECT_LT(one.effective_energy / best.effective_energy, 1.001) << "seed " << seed << ", " << slowdown;
+      EXPECT_NEAR(few.bound.at(t_min * slowdown) / whole.bound.at(t_min * slowdown), 1, 1e-9);
     }
   }
 }
