@@ -195,7 +195,7 @@ void add_training_options(CLI::App& demo, DemoOptions& options) {
       ->group(kTraining);
   demo.add_option("--time-scale", options.time_scale,
                   "Ratio of simulated times to the profile's times (default: 0.5, or less, so that an "
-                  "iteration of the story 'saving' takes 0.67 s at most)")
+                  "iteration of the story 'saving' takes about 0.67 s)")
       ->check(number_within(0.01, 100, ""))
       ->type_name("X")
       ->group(kTraining);

@@ -52,6 +52,15 @@ void stretch(model::Profile& profile, double scale) {
   }
 }
 
+/// Iterations of 0.67 s at most, but no computation below a millisecond, which the simulation keeps less well.
+double default_scale(const DemoJob& job) {
+  Seconds shortest = job.all_max_time;
+  for (const model::ComputationType& type : job.dag.types) {
+    for (const model::Measurement& m : type.options) shortest = std::min(shortest, m.time);
+  }
+  return std::min(kMostDefaultScale, std::max(kDefaultIteration / job.all_max_time, Seconds(0.001) / shortest));
+}
+
 bool splits_backward(const model::Schedule& schedule) {
   const auto is_half = [](const model::Action& action) {
     return action.instruction == model::Instruction::weight_gradient;
@@ -103,17 +112,17 @@ Result<DemoJob> demo_job(const DemoOptions& o) {
   job.blocking_power = o.blocking_power_w ? Watts(*o.blocking_power_w)
                        : is_sample        ? Watts(kSampleBlockingPower_w)
                                           : model::guessed_blocking_power(job.profile);
-  const auto set_dag = [&]() -> Status {
-    auto dag = model::build_dag(job.profile, *schedule, {job.blocking_power, o.transfer_latency, false});
+  const auto set_dag = [&](const model::TransferLatency& transfers) -> Status {
+    auto dag = model::build_dag(job.profile, *schedule, {job.blocking_power, transfers, false});
     if (!dag) return dag.error();
     job.dag = *std::move(dag);
     job.all_max_time = checker::run_plan(job.dag, model::all_maximum_clock(job.dag)).makespan;
     return Ok{};
   };
-  if (Status made = set_dag(); !made) return made.error();
-  job.time_scale = o.time_scale.value_or(std::min(kMostDefaultScale, kDefaultIteration / job.all_max_time));
+  if (Status made = set_dag({}); !made) return made.error();
+  job.time_scale = o.time_scale.value_or(default_scale(job));
   stretch(job.profile, job.time_scale);
-  if (Status made = set_dag(); !made) return made.error();
+  if (Status made = set_dag(o.transfer_latency); !made) return made.error();
   return job;
 }
 

@@ -21,7 +21,8 @@
 // Input:   integers only (callers choose the quantum); lengths >= 0; thresholds and their sums must stay below 2^61.
 // Output:  potentials, flow and deadline after each call of lower_deadline(); exact, without tolerances.
 // Errors:  none; a node that the source does not reach or a cycle is a programming error (checked).
-// Cost:    per pivot, the tree path from source to sink, and the arcs of the nodes that change sides.
+// Cost:    per pivot, the tree path from source to sink, the arcs of the nodes that change sides, and those across the
+//          cut.
 // Threads: one thread per object.
 // Source:  Phillips & Dessouky 1977 (paper appendix on GetNextSchedule: each of its minimum cuts is one move here);
 //          Cunningham 1976 (strongly feasible trees).

@@ -30,7 +30,7 @@ namespace {
 constexpr int kConfirmingRounds = 2;
 // A window may be slower than the allowed mean by this factor: as many iterations of rest, less one, precede it
 // anyway while ranks report and receive it. Only a part of the allowed worst slowdown is used, less a multiple of the
-// lateness that is possible: predictions may be wrong.
+// lateness that is possible, since predictions may be wrong; but enough to learn more.
 constexpr double kTimesTheMean = 4, kShareOfTheWorst = 0.8, kTimesLate = 4;
 // The noise of a single value up to which the tolerance is what the options say.
 constexpr double kUsualNoise = 0.01;
@@ -113,12 +113,13 @@ struct OnlineProfiler::State {
     }
     return window;
   }
-  /// The plan itself, for that multiple of T_max: it is measured where its accuracy matters.
-  [[nodiscard]] ProfilingWindow window_of_plan(const model::ComputationDag& dag, double slowdown,
-                                               bool confirming) const {
+  /// The plan itself, for that multiple of T_max: it is measured where its accuracy matters. Nothing if `check` stopped
+  /// it.
+  [[nodiscard]] std::optional<ProfilingWindow> window_of_plan(const model::ComputationDag& dag, double slowdown,
+                                                              bool confirming, StopCheck& check) const {
     const Seconds deadline = time_at_highest(dag) * slowdown;
-    StopCheck never;
-    const model::Frontier frontier = few_plans(dag, {deadline}, never);
+    const model::Frontier frontier = few_plans(dag, {deadline}, check);
+    if (check.stopped()) return std::nullopt;
     const model::Plan& plan = planner::look_up(frontier, deadline).plan;
     ProfilingWindow window{static_cast<int>(windows.size()), options.iterations_per_window, false, confirming, {}};
     for (const std::vector<int>& computations : dag.rank_order) {
@@ -278,7 +279,7 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   const auto predicted = [&](const PlanUncertainty& doubt) {
     double late_pct = 0;
     for (const PlanUncertainty::At& at : doubt.at) late_pct = std::max(late_pct, at.late_90_pct);
-    return std::max(0.0, most_slowdown - kTimesLate * late_pct / 100);
+    return std::max(most_slowdown / kTimesTheMean, most_slowdown - kTimesLate * late_pct / 100);
   };
   const auto bounded = [&](ClockChoice clocks, const PlanUncertainty& doubt) {
     clocks = share_clocks(layout, std::move(clocks), shared, random);
@@ -303,8 +304,10 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   // A plan that changes clocks between computations cannot be confirmed if clocks arrive too late for that.
   std::ranges::copy_if(options.slowdowns, std::back_inserter(confirmable),
                        [&](double slowdown) { return slowdown - 1 <= most_slowdown && shared != SharedClock::rank; });
-  const auto plan_window = [&](double slowdown, bool confirming) {
-    return window_of_plan(problem->mean(), std::min(slowdown, 1 + predicted(doubt)), confirming);
+  const auto plan_step = [&](double slowdown, bool confirming) -> std::optional<ProfilingStep> {
+    auto window = window_of_plan(problem->mean(), std::min(slowdown, 1 + predicted(doubt)), confirming, check);
+    if (!window) return std::nullopt;
+    return ProfilingStep{with_rest(*std::move(window), doubt), doubt};
   };
   const auto confirmed = static_cast<std::size_t>(confirming_windows());
   const auto done = [&](const std::string& why) { return ProfilingStep{ProfilingDone{why + doubt.text}, doubt}; };
@@ -318,9 +321,7 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   if (!sure && probably_good && is_level(worst)) {
     return done(fmt::format("after {} iterations, when more iterations no longer improve the plan, ", iterations()));
   }
-  if (sure) {
-    return ProfilingStep{with_rest(plan_window(confirmable[confirmed % confirmable.size()], true), doubt), doubt};
-  }
+  if (sure) return plan_step(confirmable[confirmed % confirmable.size()], true);
   const std::size_t turn = windows.size() % kTurns;
   if (turn == kTurnOfHighest) {
     return ProfilingStep{with_rest(window_of(uniform(std::vector<int>(layout.types.size())), false), doubt), doubt};
@@ -328,7 +329,7 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   const auto loses_most = std::ranges::max_element(
       doubt.at, {}, [](const PlanUncertainty::At& at) { return std::max(at.loss_90_pct, at.late_90_pct); });
   if (turn == kTurnOfPlan && std::ranges::find(confirmable, loses_most->slowdown) != confirmable.end()) {
-    return ProfilingStep{with_rest(plan_window(loses_most->slowdown, false), doubt), doubt};
+    return plan_step(loses_most->slowdown, false);
   }
   const std::vector<model::Plan>& rivals = plan.rivals[static_cast<std::size_t>(loses_most - doubt.at.begin())];
   return ProfilingStep{bounded(clocks_of_plans(layout, *problem, rivals, random), doubt), doubt};
