@@ -119,12 +119,16 @@ std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, std::int64
 void JobCache::install(LiveJob& live, JobLog read) {
   const std::int64_t before = live.committed;
   const bool starts_anew = read.job.restarts != live.job.restarts;
+  const bool is_refused = live.before_restart_ && read.job.restarts < live.job.restarts;
   live.job = std::move(read.job);
-  if (before == 0 || starts_anew) {
+  if (is_refused) {
+    live.reports = *std::exchange(live.before_restart_, std::nullopt);
+  } else if (before == 0 || starts_anew) {
     live.forget_iterations();
     if (live.job.kept) live.reports.followed.take(*live.job.kept, live.job.spec.degrees.world_size());
   }
   live.committed = live.job.sequence;
+  live.calls.quiet_since_s = 0;  // a look may have counted ranks as silent that are not
   live.stale_ = false;
   live.store_is_late_ = false;
   live.shown.forget_durable();
@@ -233,7 +237,10 @@ Status JobCache::fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody bo
   jobs::Event event{now_s, std::move(body)};
   const int restarts = live.job.restarts;
   Status folded = jobs::apply(live.job, event);
-  if (live.job.restarts != restarts) live.forget_iterations();
+  if (live.job.restarts != restarts) {
+    if (!live.before_restart_) live.before_restart_ = live.reports;
+    live.forget_iterations();
+  }
   if (!folded) {
     // A decision that the state machine rejects is a bug: its folded events must be undone.
     entry.events.clear();
@@ -345,6 +352,7 @@ void JobCache::became_durable(LiveJob& live, const std::vector<SequencedEvent>& 
       live.shown.committed_plan = plan->version;
     if (const auto* window = std::get_if<jobs::WindowHandedOut>(&event.event.body))
       live.shown.committed_plan = window->version;
+    if (std::holds_alternative<jobs::RankRegistered>(event.event.body)) live.before_restart_.reset();
   }
   set_wake(live, clock_.now_s());
   hooks_.committed(live, events);

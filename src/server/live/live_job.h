@@ -95,8 +95,9 @@ struct LiveJob {
   }
 
   JobOutbox outbox_;
-  bool stale_ = false;          ///< memory may differ from the store
-  bool store_is_late_ = false;  ///< see store_is_late()
+  std::optional<RankReports> before_restart_;  ///< `reports`, back if the store refuses the job's restart
+  bool stale_ = false;                         ///< memory may differ from the store
+  bool store_is_late_ = false;                 ///< see store_is_late()
 };
 
 /// Gets the job, or the error.

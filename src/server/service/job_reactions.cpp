@@ -33,6 +33,7 @@ bool JobReactions::take(live::LiveJob& live, const live::SequencedEvent& event) 
   }
   if (const auto* rank = std::get_if<jobs::RankRegistered>(&body)) {
     live.calls.forget(rank->rank);
+    jobs_.rank_waited(live, rank->rank);  // also where its call was answered before this
     if (rank->epoch > 0) parts_.waiting.end_earlier(live, rank->rank);
   }
   const bool is_plan = std::holds_alternative<jobs::PlanDeployed>(body);
