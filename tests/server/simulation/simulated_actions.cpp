@@ -293,15 +293,17 @@ bool SimulatedCluster::report(SimulatedJob& of) {
   const bool together =
       std::ranges::all_of(log.ranks, [&](const auto& rank) { return rank && rank->restarts == log.restarts; });
   const bool lies = dice_.one_in(3) && together && now_s() < log.created_s + 3500 * takes.value();
-  // Two late steps in a row are no straggler yet.
-  const bool late = !lies && (job->late_steps == 1 || (job->late_steps == 0 && dice_.one_in(3)));
+  if (log.version != job->steps_of) job->late_steps = 0;
+  job->steps_of = log.version;
+  // Two late steps after and before two in time are no straggler.
+  const bool late = !lies && (job->late_steps == 1 || (job->late_steps <= -2 && dice_.one_in(3)));
   const auto count = lies ? 20'000 : static_cast<std::int64_t>(std::min(most, late ? 1.0 : dice_.roll(1, 40)));
   if (count < 1) return false;
   note(fmt::format("{} reports {} iterations{}", job->name, count, lies ? ", more than there can be" : ""));
   if (!lies) {
     job->trained_s = now_s();
     job->iteration += count;
-    job->late_steps = late ? job->late_steps + 1 : 0;
+    job->late_steps = late ? std::max(job->late_steps, 0) + 1 : std::min(job->late_steps, 0) - 1;
   }
   for (std::size_t rank = 0; rank < job->ranks.size(); ++rank) {
     jobs::ReportIterations report;

@@ -135,6 +135,7 @@ void SimulatedCluster::killed() {
   for (const auto& job : jobs_) {
     for (SimulatedRank& rank : job->ranks) rank.process.disconnected(now_s());
     job->counted = 0;  // a crash may lose some reports
+    job->late_steps = 0;
     subscribe(*job);
   }
 }

@@ -58,7 +58,8 @@ struct SimulatedJob {
   std::int64_t iteration = 0;  ///< that all its ranks have reported
   double trained_s = 0;        ///< when they did
   std::int64_t counted = 0;    ///< iterations, when the test looked last
-  int late_steps = 0;          ///< the last ones that were reported
+  int late_steps = 0;          ///< the last ones that were reported; in time: < 0
+  std::int64_t steps_of = 0;   ///< their version
   Watts counted_w;
   std::optional<double> granted_w;  ///< its grant and the limits' correction, when the test looked last
   double correction = 1;
