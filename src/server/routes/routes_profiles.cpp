@@ -23,7 +23,7 @@ void Api::show_profile(Call call) {
 
 void Api::put_profile(Call call, jobs::NamedProfile body) {
   body.name = call.parts[0];
-  service_.profiles.put(std::move(body), then<jobs::StoredProfile>(call, json_text<jobs::StoredProfile>));
+  service_.profiles.put(body, then<jobs::StoredProfile>(call, json_text<jobs::StoredProfile>));
 }
 
 void Api::remove_profile(Call call) { service_.profiles.remove(call.parts[0], then_ok(call)); }
