@@ -181,6 +181,8 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
   granted.counted_w = (job.counted / job.correction).value();
   granted.by = kBy;
   const bool stays = watts == job.granted;
+  // Ranks learn of more watts once they are stored: until then, nothing counts them.
+  const bool rises = watts > job.granted || !limited;
   jobs_.execute(job.id, {[granted, stays](const jobs::Job& now, double) -> Result<live::Decision> {
                            live::Decision decision;
                            const auto& last = now.grant;
@@ -200,7 +202,7 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
                            if (!same) decision.events.emplace_back(next);
                            return decision;
                          },
-                         {}});
+                         rises ? [](const Status&) {} : std::function<void(const Status&)>()});
 }
 
 /// There is no site any more: its limits do not apply.
