@@ -128,6 +128,7 @@ void JobCache::install(LiveJob& live, JobLog read) {
     if (live.job.kept) live.reports.followed.take(*live.job.kept, live.job.spec.degrees.world_size());
   }
   live.committed = live.job.sequence;
+  ++live.times_read;
   live.calls.quiet_since_s = 0;  // a look may have counted ranks as silent that are not
   live.stale_ = false;
   live.store_is_late_ = false;

@@ -68,6 +68,7 @@ struct LiveJob {
   ReplanState replan;
   bool completes_shape = false;  ///< see ShapeInputs
   NotedVersions noted;
+  int times_read = 0;  ///< from the store: what memory had may have been undone, and its sequence be used again
 
   [[nodiscard]] bool has_rank(int rank) const {
     return rank >= 0 && rank < static_cast<int>(job.ranks.size()) && job.ranks[rank];

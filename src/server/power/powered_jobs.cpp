@@ -96,8 +96,9 @@ void PoweredJobs::forget_removed() {
 PoweredJobs::KnownJob& PoweredJobs::known(const jobs::SiteDocument& document, const live::LiveJob& live, double now_s) {
   const jobs::Job& job = live.job;
   KnownJob& known = known_[job.id];
-  if (known.sequence != job.sequence) known.tier = jobs::tier_of(document, job);
-  if (known.sequence != job.sequence || !known.choices || now_s >= known.until_s) {
+  const bool is_same = known.sequence == job.sequence && known.times_read == live.times_read;
+  if (!is_same) known.tier = jobs::tier_of(document, job);
+  if (!is_same || !known.choices || now_s >= known.until_s) {
     const auto made = policies::power_choices(job, live.frontiers.all(), options_.slowdown, now_s,
                                               paced_to_rate(document, job, known.tier.least_rate));
     known.choices = made ? std::make_shared<const policies::PowerChoices>(*made) : nullptr;
@@ -112,6 +113,7 @@ PoweredJobs::KnownJob& PoweredJobs::known(const jobs::SiteDocument& document, co
                                      : 1;
     known.bounded = why_bounded(all_max, believed);
     known.sequence = job.sequence;
+    known.times_read = live.times_read;
     known.until_s = policies::next_policy_change(job.policies, now_s).value_or(std::numeric_limits<double>::infinity());
   }
   return known;

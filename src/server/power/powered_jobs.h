@@ -56,6 +56,7 @@ class PoweredJobs {
   /// What a job's state at one moment makes of it.
   struct KnownJob {
     std::int64_t sequence = -1;
+    int times_read = 0;
     jobs::TierHere tier;
     double until_s = 0;  ///< a policy changes
     double correction = 1;
