@@ -204,10 +204,12 @@ void write_frontier_data(const model::ComputationDag& dag, const model::Frontier
   }));
 }
 
-void write_timeline_data(const model::ComputationDag& dag, const model::Plan& plan, const Sink& sink) {
+void write_timeline_data(const model::ComputationDag& dag, const model::Plan& plan, Seconds switch_latency,
+                         const Sink& sink) {
   sink(json_object([&](JsonWriter& f) {
     f.always("format", 1);
     f.always("blocking_power_w", dag.blocking_power);
+    f("switch_latency_s", switch_latency);
     write_iteration(f, dag);
     f.always("runs", runs_of(plan, sent_order(dag)));
   }));

@@ -21,7 +21,8 @@ void write_report_data(const ReportInput& input, const ReportSummary& summary, c
 /// Its frontier: `points`, `bound`, `summary` without a straggler, and `waiting_w`, the power of all ranks waiting.
 void write_frontier_data(const model::ComputationDag& dag, const model::Frontier& frontier, const Sink& sink);
 /// Its iteration, with one plan as `runs`.
-void write_timeline_data(const model::ComputationDag& dag, const model::Plan& plan, const Sink& sink);
+void write_timeline_data(const model::ComputationDag& dag, const model::Plan& plan, Seconds switch_latency,
+                         const Sink& sink);
 
 /// The points whose plans are sent: all if the iteration is small, otherwise evenly spread ones, first and last always,
 /// and `wanted` if it is a point. Ascending.

@@ -553,6 +553,11 @@ struct Fold {
 
 }  // namespace
 
+Seconds Job::switch_latency_of(std::string_view frontier_key) const {
+  const auto planned = planned_with.find(std::string(input_of_frontier(frontier_key)));
+  return Seconds(planned == planned_with.end() ? 0 : planned->second.switch_latency_s.value_or(0));
+}
+
 const Notice* Job::notice(std::string_view notice_id) const {
   const auto found = std::ranges::find(notices, notice_id, &Notice::id);
   return found == notices.end() ? nullptr : &*found;

@@ -198,6 +198,8 @@ struct Job {
     bool operator==(const Planned&) const = default;
   };
   std::map<std::string, Planned> planned_with;  ///< by input of a pipeline: latency and doubts of ProfileKnown
+  [[nodiscard]] Seconds switch_latency_of(
+      std::string_view frontier_key) const;  ///< planned with; 0: clocks change at once
 
   // By microbatches.
   std::map<int, EnergyMeasured> measured_highest;  ///< everything at the highest clock

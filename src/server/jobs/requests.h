@@ -540,11 +540,11 @@ struct HostPage {
   bool more = false;
 };
 
-/// The plan in force of one pipeline.
+/// A plan of one pipeline.
 struct TimelineView {
   std::shared_ptr<const CharacterizedPipeline> pipeline;
   int point = 0;
-  std::int64_t version = 0;
+  Seconds switch_latency = {};  ///< planned with
 };
 
 // ---- Subscriptions

@@ -164,36 +164,18 @@ void Api::frontier(Call call) {
                           }));
 }
 
-namespace {
-
-void answer_timeline(const Call& call, const jobs::CharacterizedPipeline& shown, int point) {
-  if (point >= static_cast<int>(shown.frontier.points.size())) {
-    return call.fail(
-        {ErrorCode::not_found, fmt::format("point {}: the frontier has {}", point, shown.frontier.points.size())});
-  }
-  std::string text;
-  report::write_timeline_data(shown.dag, shown.frontier.points[point].plan,
-                              [&](std::string_view piece) { text += piece; });
-  call.answer(std::move(text));
-}
-
-}  // namespace
-
 void Api::timeline(Call call) {
   Parameters parameters(call.request);
   const int pipeline = parameters.take<int>("pipeline", "a pipeline's number").value_or(0);
   const auto point = parameters.take<int>("point", "a point's number");
   if (const auto error = parameters.error()) return call.fail(*error);
-  const std::string job = call.parts[0];
-  if (point) {
-    service_.reads.frontier(job, pipeline, [call = std::move(call), point = *point](const Result<Frontier>& found) {
-      found ? answer_timeline(call, **found, point) : call.fail(found.error());
-    });
-  } else {
-    service_.reads.timeline(job, pipeline, [call = std::move(call)](const Result<jobs::TimelineView>& found) {
-      found ? answer_timeline(call, *found->pipeline, found->point) : call.fail(found.error());
-    });
-  }
+  service_.reads.timeline(
+      call.parts[0], pipeline, point, then<jobs::TimelineView>(call, [](const jobs::TimelineView& found) {
+        std::string text;
+        report::write_timeline_data(found.pipeline->dag, found.pipeline->frontier.points[found.point].plan,
+                                    found.switch_latency, [&](std::string_view piece) { text += piece; });
+        return text;
+      }));
 }
 
 }  // namespace perseus::routes

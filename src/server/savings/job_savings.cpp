@@ -36,11 +36,9 @@ std::optional<jobs::JobView::PerIteration> cost_under(const jobs::PlanDeployed& 
     const jobs::CharacterizedPipeline& pipeline = *found->second;
     const model::FrontierPoint& point = pipeline.frontier.points[choice.point];
     const double scale = policies::scale_of(job, pipeline);
-    const auto planned = job.planned_with.find(std::string(jobs::input_of_frontier(choice.input)));
-    const double latency_s = planned == job.planned_with.end() ? 0 : planned->second.switch_latency_s.value_or(0);
-    of_choice.push_back({&pipeline, choice.point, scale, Seconds(latency_s), scale * point.effective_energy,
-                         scale * pipeline.all_max_effective_energy, scale * pipeline.dag.total_blocking_power(),
-                         point.time, pipeline.all_max_time});
+    of_choice.push_back({&pipeline, choice.point, scale, job.switch_latency_of(choice.input),
+                         scale * point.effective_energy, scale * pipeline.all_max_effective_energy,
+                         scale * pipeline.dag.total_blocking_power(), point.time, pipeline.all_max_time});
   }
   const std::vector<double> degrees = policies::degrees_in_force(job);
   jobs::JobView::PerIteration cost;

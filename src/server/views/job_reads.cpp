@@ -31,10 +31,17 @@ Result<Frontier> frontier_of(const live::LiveJob& live, int pipeline,
   return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no frontier yet", job.id, pipeline)};
 }
 
-Result<jobs::TimelineView> timeline_of(const jobs::Job& job, int pipeline, const Frontier& frontier) {
-  const bool planned = job.plan && job.plan->of(pipeline).point >= 0 && job.plan->of(pipeline).input == frontier->key;
-  if (planned) return jobs::TimelineView{frontier, job.plan->of(pipeline).point, job.plan->version};
-  return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no plan yet", job.id, pipeline)};
+Result<jobs::TimelineView> timeline_of(const jobs::Job& job, int pipeline, std::optional<int> point,
+                                       const Frontier& frontier) {
+  if (!point) {
+    const bool planned = job.plan && job.plan->of(pipeline).point >= 0 && job.plan->of(pipeline).input == frontier->key;
+    if (!planned)
+      return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no plan yet", job.id, pipeline)};
+    point = job.plan->of(pipeline).point;
+  }
+  if (const std::size_t points = frontier->frontier.points.size(); *point >= static_cast<int>(points))
+    return Error{ErrorCode::not_found, fmt::format("point {}: the frontier has {}", *point, points)};
+  return jobs::TimelineView{frontier, *point, job.switch_latency_of(frontier->key)};
 }
 
 jobs::RankView rank_view(live::LiveJob& live, int rank, plans::RankPlans& plans) {
@@ -142,10 +149,11 @@ void JobReads::frontier(const std::string& job, int pipeline, work::Done<Frontie
   access_.show<Frontier>(job, make, std::move(done));
 }
 
-void JobReads::timeline(const std::string& job, int pipeline, work::Done<jobs::TimelineView> done) {
-  const auto make = [this, pipeline](const live::LiveJob& live) {
+void JobReads::timeline(const std::string& job, int pipeline, std::optional<int> point,
+                        work::Done<jobs::TimelineView> done) {
+  const auto make = [this, pipeline, point](const live::LiveJob& live) {
     const auto frontier = frontier_of(live, pipeline, characterizations_);
-    return frontier ? timeline_of(live.job, pipeline, *frontier) : Result<jobs::TimelineView>(frontier.error());
+    return frontier ? timeline_of(live.job, pipeline, point, *frontier) : Result<jobs::TimelineView>(frontier.error());
   };
   access_.show<jobs::TimelineView>(job, make, std::move(done));
 }

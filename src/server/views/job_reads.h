@@ -28,7 +28,8 @@ class JobReads {
 
   void job(const std::string& job, work::Done<jobs::JobView> done);
   void frontier(const std::string& job, int pipeline, work::Done<Frontier> done);
-  void timeline(const std::string& job, int pipeline, work::Done<jobs::TimelineView> done);
+  /// The plan in force, or that of a point.
+  void timeline(const std::string& job, int pipeline, std::optional<int> point, work::Done<jobs::TimelineView> done);
   /// The first `limit` registered ranks after `after`.
   void ranks(jobs::RankQuery query, work::Done<jobs::RankPage> done);
   /// The first `limit` hosts after `after`, with what their ranks have reported to this server. O(ranks of the job).

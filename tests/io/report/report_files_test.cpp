@@ -244,11 +244,12 @@ TEST(ReportData, ItsPartsForTheDashboardAreTheReports) {
   for (const char* member : {"format", "points", "bound", "summary"})
     EXPECT_EQ(frontier.at(member), report.at(member)) << member;
   EXPECT_EQ(frontier.at("waiting_w").to_number<double>(), sample.dag.total_blocking_power().value());
-  const auto timeline = boost::json::parse(
-      written([&](const Sink& sink) { write_timeline_data(sample.dag, sample.frontier.points[4].plan, sink); }));
+  const auto timeline = boost::json::parse(written(
+      [&](const Sink& sink) { write_timeline_data(sample.dag, sample.frontier.points[4].plan, Seconds(0.01), sink); }));
   for (const char* member : {"format", "blocking_power_w", "accelerators", "types", "computations", "dependencies"})
     EXPECT_EQ(timeline.at(member), report.at(member)) << member;
   EXPECT_EQ(timeline.at("runs"), report.at("plans").at("runs").at(4));
+  EXPECT_EQ(timeline.at("switch_latency_s"), 0.01);
 }
 
 TEST(ReportData, DrawnPointsAreSpreadAndKeepTheWantedOne) {

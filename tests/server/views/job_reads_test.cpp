@@ -22,8 +22,8 @@ class JobReadsTest : public ::testing::Test, protected testing::ServiceParts {
   Result<JobReads::Frontier> frontier(int pipeline, const std::string& id = "job") {
     return answer_of<JobReads::Frontier>([&](auto done) { reads.frontier(id, pipeline, done); });
   }
-  Result<jobs::TimelineView> timeline(int pipeline) {
-    return answer_of<jobs::TimelineView>([&](auto done) { reads.timeline("job", pipeline, done); });
+  Result<jobs::TimelineView> timeline(int pipeline, std::optional<int> point = std::nullopt) {
+    return answer_of<jobs::TimelineView>([&](auto done) { reads.timeline("job", pipeline, point, done); });
   }
 
   JobReads reads{base.clock(), access, *frontiers, *characterizations, *plans};
@@ -36,7 +36,8 @@ TEST_F(JobReadsTest, AFrontierAndAPlanAreNotFoundUntilTheyExist) {
   EXPECT_EQ(timeline(0).error().message, "job job: pipeline 0 has no plan yet");
   deploy(1);
   EXPECT_EQ(timeline(0)->point, 1);
-  EXPECT_EQ(timeline(0)->version, 1);
+  EXPECT_EQ(timeline(0, 0)->point, 0);
+  EXPECT_EQ(timeline(0, 10000).error().code, ErrorCode::not_found);
   deploy(-1);
   EXPECT_EQ(timeline(0).error().code, ErrorCode::not_found) << "the highest clocks";
 }
