@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Put past faults of the server back, one by one, and see whether the simulation finds each.
+"""Put past faults of the server back, one by one, and see whether the tests find each.
 
 Each file of tools/faults is a patch of one source file, with a line that says what went wrong and which commit mended it
-(or none: a promise that the code keeps from the beginning). The patched file is compiled alone and linked before the
-modules' libraries, so that the working tree and the build stay as they are.
+(or none: a promise that the code keeps from the beginning). The simulation has to find it, or what a line
+"Found by: TARGET FILTER" names. The patched file is compiled alone and linked before the modules' libraries, so that the
+working tree and the build stay as they are.
 
-    tools/put_back_faults.py BUILD [NAME...]     # BUILD: a folder with perseus_simulation_tests, made by Ninja
+    tools/put_back_faults.py BUILD [NAME...]     # BUILD: a folder made by Ninja
     tools/put_back_faults.py --check             # only whether each patch applies
 
 PERSEUS_SIMULATED_DAYS: how long each fault has to be found, 60 days without it. Exits with 1 if one is not found.
@@ -23,7 +24,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FAULTS = ROOT / "tools" / "faults"
-TARGET = "perseus_simulation_tests"
+SIMULATION = ("perseus_simulation_tests", "Simulation.KeepsEveryPromise")
 DAYS = os.environ.get("PERSEUS_SIMULATED_DAYS", "60")
 
 
@@ -36,14 +37,17 @@ def source_of(patch):
     return source
 
 
+def test_of(patch):
+    """The program and the filter of the test that has to find the fault."""
+    named = re.search(r"^Found by: (\S+) (\S+)$", patch.read_text(), re.M)
+    return named.groups() if named else SIMULATION
+
+
 class Build:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder).resolve()
         compiled = subprocess.run(["ninja", "-t", "compdb"], cwd=self.folder, capture_output=True, text=True, check=True)
         self.commands = json.loads(compiled.stdout)
-        linked = subprocess.run(["ninja", "-t", "commands", TARGET], cwd=self.folder, capture_output=True, text=True,
-                                check=True)
-        self.link = linked.stdout.splitlines()[-1]
 
     def compile(self, source, copy, made):
         module = f"CMakeFiles/perseus_{pathlib.Path(source).parent.name}.dir/"
@@ -61,26 +65,31 @@ class Build:
                 kept.append(word)
         subprocess.run([*kept, "-w", "-c", str(copy), "-o", str(made)], cwd=self.folder, check=True)
 
-    def link_with(self, made, program):
-        command = re.sub(r"-o (\S*/)?" + TARGET + r"\b", f"{made} -Wl,-z,muldefs -o {program}", self.link, count=1)
+    def link_with(self, made, target, program):
+        linked = subprocess.run(["ninja", "-t", "commands", target], cwd=self.folder, capture_output=True, text=True,
+                                check=True)
+        link = next(line for line in reversed(linked.stdout.splitlines()) if re.search(rf"-o \S*{target}\b", line))
+        command = re.sub(rf"-o \S*{target}\b", f"{made} -Wl,-z,muldefs -o {program}", link, count=1)
         subprocess.run(command, shell=True, cwd=self.folder, check=True, capture_output=True)
 
 
 def find(build, patch, scratch):
-    """What the simulation says of the fault; empty: it does not find it."""
+    """What the test says of the fault; empty: it does not find it."""
     source = source_of(patch)
+    target, test = test_of(patch)
     copy = scratch / source
     copy.parent.mkdir(parents=True, exist_ok=True)
     copy.write_text((ROOT / source).read_text())
     subprocess.run(["git", "apply", "--unsafe-paths", f"--directory={scratch}", str(patch)], cwd="/", check=True)
-    made, program = scratch / "fault.o", scratch / "simulation"
+    made, program = scratch / "fault.o", scratch / "tests"
     build.compile(source, copy, made)
-    build.link_with(made, program)
-    ran = subprocess.run([program, "--gtest_filter=Simulation.KeepsEveryPromise"], capture_output=True, text=True,
+    build.link_with(made, target, program)
+    ran = subprocess.run([program, f"--gtest_filter={test}"], capture_output=True, text=True,
                          env={**os.environ, "PERSEUS_SIMULATED_DAYS": DAYS}, errors="replace")
     if ran.returncode == 0:
         return ""
-    said = re.search(r"(seed \d+: [^\"\\\n]*)", ran.stdout) or re.search(r"(perseus: .*)", ran.stderr)
+    said = (re.search(r"(seed \d+: [^\"\\\n]*)", ran.stdout) or re.search(r"(perseus: .*)", ran.stderr)
+            or re.search(r"(\S+\.(?:txt|cpp):\d+: .*)", ran.stdout))
     return said.group(1) if said else f"ended with {ran.returncode}"
 
 
@@ -98,7 +107,7 @@ def main():
         sys.exit(__doc__)
     wanted = sys.argv[2:]
     patches = [patch for patch in patches if not wanted or patch.stem in wanted]
-    subprocess.run(["ninja", TARGET], cwd=sys.argv[1], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["ninja", *{test_of(patch)[0] for patch in patches}], cwd=sys.argv[1], check=True, stdout=subprocess.DEVNULL)
     build = Build(sys.argv[1])
     found = 0
     for patch in patches:
