@@ -63,21 +63,19 @@ class Fit {
   struct Point {
     std::vector<double> unknowns;
     std::vector<double> errors;                  ///< relative, per plan
-    std::vector<std::vector<double>> gradients;  ///< of the errors
+    std::vector<std::vector<double>> gradients;  ///< of the errors; none of a point that is only tried
     double objective = 0;                        ///< without the term of the scale
   };
 
   Point at(std::vector<double> unknowns, double scale) {
-    Point point{std::move(unknowns), {}, {}, 0};
-    std::vector<TimedPipeline::Makespan> makespans = pipeline_.at(plans_, point.unknowns);
-    for (std::size_t p = 0; p < plans_.size(); ++p) {
-      TimedPipeline::Makespan& makespan = makespans[p];
-      for (double& g : makespan.gradient) g /= plans_[p].measured_s;
-      point.errors.push_back(makespan.seconds / plans_[p].measured_s - 1);
-      point.gradients.push_back(std::move(makespan.gradient));
-      point.objective += cost(point.errors.back() / scale);
-    }
-    for (int k = 0; k < n_; ++k) point.objective += prior(k).cost(point.unknowns[k]);
+    Point point = tried(std::move(unknowns), scale);
+    add_gradients(point);
+    return point;
+  }
+
+  /// The same point, where errors have another scale or latencies another prior.
+  [[nodiscard]] Point rescaled(Point point, double scale) const {
+    point.objective = objective(point, scale);
     return point;
   }
 
@@ -99,9 +97,10 @@ class Fit {
         }
         std::vector<double> next = system.solve();
         for (int k = 0; k < n_; ++k) next[k] = std::max(0.0, point.unknowns[k] + (held[k] != 0 ? 0 : next[k]));
-        Point candidate = at(std::move(next), scale);
+        Point candidate = tried(std::move(next), scale);
         if (candidate.objective < point.objective) {
           point = std::move(candidate);
+          add_gradients(point);
           better = true;
         }
       }
@@ -128,6 +127,25 @@ class Fit {
   }
 
  private:
+  Point tried(std::vector<double> unknowns, double scale) {
+    Point point{std::move(unknowns), {}, {}, 0};
+    point.errors = pipeline_.makespans(plans_, point.unknowns);
+    for (std::size_t p = 0; p < plans_.size(); ++p) point.errors[p] = point.errors[p] / plans_[p].measured_s - 1;
+    return rescaled(std::move(point), scale);
+  }
+  /// Of the point that was tried last.
+  void add_gradients(Point& point) const {
+    for (std::size_t p = 0; p < plans_.size(); ++p) {
+      point.gradients.push_back(pipeline_.gradient(p));
+      for (double& g : point.gradients.back()) g /= plans_[p].measured_s;
+    }
+  }
+  [[nodiscard]] double objective(const Point& point, double scale) const {
+    double sum = 0;
+    for (const double error : point.errors) sum += cost(error / scale);
+    for (int k = 0; k < n_; ++k) sum += prior(k).cost(point.unknowns[k]);
+    return sum;
+  }
   [[nodiscard]] double cost(double x) const {
     return normal_ ? x * x : (kDegreesOfFreedom + 1) * std::log1p(x * x / kDegreesOfFreedom);
   }
@@ -213,7 +231,7 @@ TimingFit settle(Fit& fit, Fit::Point point, int latencies) {
     // complete.
     scale = std::max(next, scale / 10);
     fit.set_common_latency(common_latency(point.unknowns, latencies));
-    point = fit.descend(fit.at(point.unknowns, scale), scale, kMostSteps);
+    point = fit.descend(fit.rescaled(std::move(point), scale), scale, kMostSteps);
   }
   return {point.unknowns, fit.covariance(point, scale), point.errors, scale, objective_of(point, scale), {}};
 }
@@ -241,8 +259,8 @@ std::vector<std::vector<double>> starts_for(TimedPipeline& pipeline, std::span<c
   const int latencies = pipeline.num_latencies();
   const auto median_missing_s = [&](const std::vector<double>& unknowns) {
     std::vector<double> missing_s;
-    const auto makespans = pipeline.at(plans, unknowns);
-    for (std::size_t p = 0; p < plans.size(); ++p) missing_s.push_back(plans[p].measured_s - makespans[p].seconds);
+    const std::vector<double> makespans_s = pipeline.makespans(plans, unknowns);
+    for (std::size_t p = 0; p < plans.size(); ++p) missing_s.push_back(plans[p].measured_s - makespans_s[p]);
     return median(std::move(missing_s));
   };
   std::vector<std::vector<double>> starts;

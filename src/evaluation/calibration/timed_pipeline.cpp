@@ -65,54 +65,53 @@ int TimedPipeline::unknown_of(const model::ComputationType& type) const {
   return num_latencies() + static_cast<int>(found - loading_stages_.begin());
 }
 
-std::vector<TimedPipeline::Makespan> TimedPipeline::at(std::span<const TimedPlan> plans,
-                                                       std::span<const double> unknowns) {
-  constexpr auto lanes = static_cast<std::size_t>(Lanes::SizeAtCompileTime);
-  std::vector<Makespan> makespans;
-  end_.resize(nodes_.size());
-  for (; !plans.empty(); plans = plans.subspan(std::min(lanes, plans.size()))) {
-    const auto plan_in = [&](std::size_t lane) -> const TimedPlan& { return plans[std::min(lane, plans.size() - 1)]; };
-    std::array<const double*, lanes> durations{};
-    for (std::size_t lane = 0; lane < lanes; ++lane) durations[lane] = plan_in(lane).durations.data();
+std::vector<double> TimedPipeline::makespans(std::span<const TimedPlan> plans, std::span<const double> unknowns) {
+  plans_ = plans;
+  unknowns_.assign(unknowns.begin(), unknowns.end());
+  ends_.resize((plans.size() + kLanes - 1) / kLanes * nodes_.size());
+  for (std::size_t first = 0; first < plans.size(); first += kLanes) {
+    std::array<const double*, kLanes> durations{};
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      durations[lane] = plans[std::min(first + lane, plans.size() - 1)].durations.data();
+    Lanes* const ends = &ends_[first / kLanes * nodes_.size()];
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       Lanes start = Lanes::Zero();
       for (const Before& before : before_.of(static_cast<int>(i)))
-        start = start.max(end_[before.node] + (before.latency == kNone ? 0.0 : unknowns[before.latency]));
+        start = start.max(ends[before.node] + latency_s(before));
       const Node& node = nodes_[i];
       Lanes lasts = Lanes::Ones();
       if (node.computation != kNone && node.unknown != tail_unknown()) {
-        for (std::size_t lane = 0; lane < lanes; ++lane)
+        for (std::size_t lane = 0; lane < kLanes; ++lane)
           lasts[static_cast<int>(lane)] = durations[lane][node.computation];
       }
-      if (node.unknown != kNone) lasts *= unknowns[node.unknown];
-      end_[i] = start + lasts;
+      if (node.unknown != kNone) lasts *= unknowns_[node.unknown];
+      ends[i] = start + lasts;
     }
-    for (std::size_t lane = 0; lane < std::min(lanes, plans.size()); ++lane)
-      makespans.push_back(makespan_in(static_cast<int>(lane), plans[lane], unknowns));
   }
-  return makespans;
+  std::vector<double> seconds;
+  for (std::size_t p = 0; p < plans.size(); ++p) seconds.push_back(end(p, last_of(p)));
+  return seconds;
 }
 
-TimedPipeline::Makespan TimedPipeline::makespan_in(int lane, const TimedPlan& plan,
-                                                   std::span<const double> unknowns) const {
-  const auto arrival = [&](const Before& before) {
-    return end_[before.node][lane] + (before.latency == kNone ? 0.0 : unknowns[before.latency]);
-  };
-  int i = *std::ranges::max_element(may_be_last_, {}, [&](int node) { return end_[node][lane]; });
-  Makespan makespan{end_[i][lane], std::vector<double>(num_unknowns())};
-  for (;;) {
+int TimedPipeline::last_of(std::size_t p) const {
+  return *std::ranges::max_element(may_be_last_, {}, [&](int node) { return end(p, node); });
+}
+
+std::vector<double> TimedPipeline::gradient(std::size_t p) const {
+  std::vector<double> gradient(num_unknowns());
+  for (int i = last_of(p);;) {
     const Node& node = nodes_[i];
     if (node.unknown != kNone) {
       const bool scales = node.computation != kNone && node.unknown != tail_unknown();
-      makespan.gradient[node.unknown] += scales ? plan.durations[node.computation] : 1;
+      gradient[node.unknown] += scales ? plans_[p].durations[node.computation] : 1;
     }
     const auto before = before_.of(i);
-    if (before.empty()) break;
+    if (before.empty()) return gradient;
+    const auto arrival = [&](const Before& other) { return end(p, other.node) + latency_s(other); };
     const auto critical = std::ranges::max_element(before, {}, arrival);
-    if (critical->latency != kNone) makespan.gradient[critical->latency] += 1;
+    if (critical->latency != kNone) gradient[critical->latency] += 1;
     i = critical->node;
   }
-  return makespan;
 }
 
 }  // namespace perseus::calibration

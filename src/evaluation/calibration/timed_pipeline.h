@@ -6,10 +6,10 @@
 // Input:   a valid ComputationDag with one stage per rank, built without latencies and with `load` and
 //          `optimizer_step` types where such time is possible; durations per computation (of a load: the measured
 //          seconds that its unknown scales; of a tail: ignored).
-// Output:  makespan and gradient of one critical path. The makespan is convex and piecewise linear in the unknowns.
-// Cost:    O(plans * (computations + dependencies)) per call; eight plans go through the DAG side by side.
-// Threads: one thread per object.
-// Source:  docs/fidelity.md. planning/checker/plan_run.h, not this file, makes the reported predictions.
+// Output:  makespans, and gradients of one critical path each. The makespan is convex and piecewise linear in the
+// unknowns. Cost:    makespans(): O(plans * (computations + dependencies)), eight plans side by side. gradient():
+// O(path). Threads: one thread per object. Source:  docs/fidelity.md. planning/checker/plan_run.h, not this file, makes
+// the reported predictions.
 #pragma once
 
 #include <Eigen/Core>
@@ -37,16 +37,15 @@ class TimedPipeline {
   [[nodiscard]] const std::vector<int>& loading_stages() const { return loading_stages_; }
   [[nodiscard]] int tail_unknown() const { return num_latencies() + static_cast<int>(loading_stages_.size()); }
 
-  struct Makespan {
-    double seconds = 0;
-    std::vector<double> gradient;  ///< per unknown
-  };
-  /// Per plan.
-  std::vector<Makespan> at(std::span<const TimedPlan> plans, std::span<const double> unknowns);
+  /// Seconds, per plan.
+  std::vector<double> makespans(std::span<const TimedPlan> plans, std::span<const double> unknowns);
+  /// Per unknown: of plan p of the last call of makespans(), while its plans exist.
+  [[nodiscard]] std::vector<double> gradient(std::size_t p) const;
 
  private:
   static constexpr int kNone = -1;
-  using Lanes = Eigen::Array<double, 8, 1>;  ///< seconds, a plan in each
+  static constexpr std::size_t kLanes = 8;
+  using Lanes = Eigen::Array<double, kLanes, 1>;  ///< seconds, a plan in each
   /// A computation or a transfer. It lasts as long as its computation, its unknown, or the product of both.
   struct Node {
     int computation = kNone;
@@ -69,15 +68,24 @@ class TimedPipeline {
   /// Adds the nodes, and the edges to transfers.
   std::vector<Sender> add_nodes(const model::ComputationDag& dag, Sending sending, std::vector<Edge>& edges);
   [[nodiscard]] int unknown_of(const model::ComputationType& type) const;
-  /// Of the plan in a lane of `end_`.
-  [[nodiscard]] Makespan makespan_in(int lane, const TimedPlan& plan, std::span<const double> unknowns) const;
+  [[nodiscard]] int last_of(std::size_t p) const;
+  [[nodiscard]] double end(std::size_t p, int node) const {
+    return ends_[p / kLanes * nodes_.size() + node][p % kLanes];
+  }
+  [[nodiscard]] double latency_s(const Before& before) const {
+    return before.latency == kNone ? 0.0 : unknowns_[before.latency];
+  }
 
   LinkModel links_;
   std::vector<Node> nodes_;  ///< in a topological order
   AdjacencyLists<Before> before_;
   std::vector<int> loading_stages_;
   std::vector<int> may_be_last_;  ///< nodes that may end last: those with none after them, or none that must take time
-  std::vector<Lanes> end_;
+
+  // Of the last call of makespans().
+  std::span<const TimedPlan> plans_;
+  std::vector<double> unknowns_;
+  std::vector<Lanes> ends_;  ///< [plan / kLanes][node]
 };
 
 }  // namespace perseus::calibration
