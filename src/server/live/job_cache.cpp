@@ -19,6 +19,11 @@ void answer(const JobCommand& command, const Status& status) {
 
 Error no_job(const std::string& id) { return {ErrorCode::not_found, fmt::format("no job {}", id)}; }
 
+/// Something else was decided on what must be undone.
+Error read_again(const std::string& id) {
+  return {ErrorCode::unavailable, fmt::format("job {}: it is being read again: try again", id)};
+}
+
 }  // namespace
 
 JobCache::JobCache(work::StoreAccess& store, const Clock& clock, work::Due& due, JobHooks& hooks)
@@ -75,7 +80,7 @@ void JobCache::was_read(const std::string& id, std::int64_t durable, Result<JobL
 std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, std::int64_t durable, Result<JobLog> read) {
   LiveJob* live = in_memory(id);
   if (!read) {
-    if (live != nullptr && live->stale_ && !live->outbox_.is_appending()) shadows_.begin(*live);
+    if (live != nullptr && live->stale_ && !live->outbox_.is_appending()) shadows_.go_on(*live);
     const bool damaged = read.error().code == ErrorCode::internal;
     if (damaged && index_.find(id) != index_.end()) index_[id].damaged = true;
     return Result<LiveJob*>(read.error());
@@ -104,6 +109,7 @@ std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, std::int64
     read->events.clear();
   }
   const bool is_new = live->committed == 0;
+  const bool was_late = live->shown.is_late();
   install(*live, *std::move(read));
   if (is_new) hooks_.committed(*live, {});
   live = in_memory(id);
@@ -111,18 +117,19 @@ std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, std::int64
   index_[id] = row_of(*live, clock_.now_s());
   touch(*live);
   live = in_memory(id);
-  if (live != nullptr) shadows_.end(*live);
-  return Result<LiveJob*>(live);
+  if (live != nullptr && was_late) hooks_.shown(*live);
+  return Result<LiveJob*>(in_memory(id));
 }
 
 /// Replaces memory by the stored job. Events beyond the previously durable ones are news.
 void JobCache::install(LiveJob& live, JobLog read) {
   const std::int64_t before = live.committed;
   const bool starts_anew = read.job.restarts != live.job.restarts;
-  const bool is_refused = live.before_restart_ && read.job.restarts < live.job.restarts;
+  auto before_restart = std::exchange(live.before_restart_, std::nullopt);
+  const bool is_refused = before_restart && read.job.restarts < live.job.restarts;
   live.job = std::move(read.job);
   if (is_refused) {
-    live.reports = *std::exchange(live.before_restart_, std::nullopt);
+    live.reports = *std::move(before_restart);
   } else if (before == 0 || starts_anew) {
     live.forget_iterations();
     if (live.job.kept) live.reports.followed.take(*live.job.kept, live.job.spec.degrees.world_size());
@@ -131,8 +138,7 @@ void JobCache::install(LiveJob& live, JobLog read) {
   ++live.times_read;
   live.calls.quiet_since_s = 0;  // a look may have counted ranks as silent that are not
   live.stale_ = false;
-  live.store_is_late_ = false;
-  live.shown.forget_durable();
+  live.shown.end();
   live.settled = false;
   live.schedules.clear();
   std::erase_if(read.events, [&](const SequencedEvent& event) { return event.sequence <= before; });
@@ -182,29 +188,49 @@ void JobCache::touch(LiveJob& live) {
   run(live, {});
 }
 
-void JobCache::run(LiveJob& live, JobCommand command, bool is_durable) {
+void JobCache::run(LiveJob& live, JobCommand command) {
   // A write that would only queue up is rejected before it changes anything.
   if (command.done && store_.writes_late()) return answer(command, work::StoreAccess::not_answered());
-  JobOutbox::Entry entry{std::move(command), {}, {}, {}};
+  JobOutbox::Undecided asked{std::move(command)};
+  if (asked.command.done && live.outbox_.is_appending()) return live.outbox_.put_off(std::move(asked));
+  const std::optional<Status> decided = decide(live, asked);
+  flush(live);
+  if (decided) answer(asked.command, *decided);
+}
+
+std::optional<Status> JobCache::decide(LiveJob& live, JobOutbox::Undecided& asked) {
+  JobOutbox::Entry entry{std::move(asked.command), {}, {}, {}};
   const bool was_stale = live.stale_;
   const Status decided = decide_into(live, entry);
-  if (!decided) {
-    if (live.stale_ && !was_stale) {  // its folded events must be undone
-      if (!live.outbox_.is_appending() && live.committed > 0) load(live.job.id, [](const auto&) {});
-    } else if (!is_durable && live.committed > 0 && entry.command.done && !live.outbox_.all_durable()) {
-      return decide_again_once_durable(live, std::move(entry.command));
-    }
-    return answer(entry.command, decided);
+  const bool waits_for_nothing = live.outbox_.all_durable();
+  if (!decided && live.stale_ && !was_stale) {  // its folded events must be undone
+    if (!live.outbox_.is_appending() && live.committed > 0) load(live.job.id, [](const auto&) {});
+  } else if (!decided && entry.command.done && !asked.is_refused && !waits_for_nothing) {
+    live.outbox_.put_off({std::move(entry.command), true});
+    return std::nullopt;
   }
-  const bool waits_for_nothing = entry.events.empty() && live.outbox_.all_durable();
-  if (waits_for_nothing) {
+  asked.command = std::move(entry.command);
+  if (!decided) return decided;
+  if (entry.events.empty() && waits_for_nothing) {
     set_wake(live, clock_.now_s());
-    answer(entry.command, Ok{});
-    return;
+    return Ok{};
   }
-  if (entry.events.empty() && !entry.command.done) return;
+  if (entry.events.empty() && !asked.command.done) return std::nullopt;
+  entry.command = std::move(asked.command);
   live.outbox_.add(std::move(entry));
-  flush(live);
+  return std::nullopt;
+}
+
+/// Decides the commands that waited for an append. A refusal may rest on what is not durable: the command is decided
+/// again after the next append.
+std::vector<JobCache::Answer> JobCache::decide_waiting(LiveJob& live) {
+  std::vector<Answer> answers;
+  for (JobOutbox::Undecided& asked : live.outbox_.take_undecided()) {
+    const std::optional<Status> decided =
+        live.stale_ ? std::optional<Status>(read_again(live.job.id)) : decide(live, asked);
+    if (decided) answers.push_back({std::move(asked.command), *decided});
+  }
+  return answers;
 }
 
 Status JobCache::decide_into(LiveJob& live, JobOutbox::Entry& entry) {
@@ -216,7 +242,7 @@ Status JobCache::decide_into(LiveJob& live, JobOutbox::Entry& entry) {
     entry.blobs = std::move(decision->blobs);
     entry.holds = std::move(decision->holds);
     const bool matters = !std::ranges::all_of(decision->events, leaves_plans_unchanged);
-    if (matters && entry.command.done && live.committed > 0) live.shown.keep_durable(live.job);
+    if (matters && entry.command.shown_once_durable() && live.committed > 0) live.shown.keep(live.job);
     for (jobs::EventBody& body : decision->events) {
       if (Status folded = fold(live, entry, std::move(body), now_s); !folded) return folded;
     }
@@ -256,7 +282,6 @@ Status JobCache::fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody bo
 void JobCache::flush(LiveJob& live) {
   if (live.outbox_.is_appending() || live.outbox_.empty()) return;
   store::Append append = live.outbox_.begin_append(live.job.id, live.committed);
-  if (append.bodies.empty()) return appended(live.job.id, store::Appended::committed);
   append.index = row_of(live, clock_.now_s());
   std::size_t bytes = 0;
   for (const std::string& body : append.bodies) bytes += body.size();
@@ -271,7 +296,7 @@ void JobCache::flush(LiveJob& live) {
 }
 
 void JobCache::append_is_slow(const std::string& id) {
-  if (LiveJob* const live = in_memory(id); live != nullptr && live->outbox_.is_appending()) shadows_.begin(*live);
+  if (LiveJob* const live = in_memory(id); live != nullptr && live->outbox_.is_appending()) shadows_.go_on(*live);
 }
 
 /// Clients learn that the outcome is unknown. The folded events stay, since they may still be written.
@@ -285,66 +310,54 @@ void JobCache::append_is_late(const std::string& id) {
 void JobCache::appended(const std::string& id, Result<store::Appended> result) {
   LiveJob* live = in_memory(id);
   if (live == nullptr) return;
-  std::vector<JobOutbox::Entry> entries = live->outbox_.end_append();
   if (!result || *result == store::Appended::conflict) {
-    std::ranges::move(live->outbox_.take_waiting(), std::back_inserter(entries));
-    return result ? was_changed(*live, std::move(entries)) : fail(*live, std::move(entries), result.error());
+    std::vector<JobCommand> commands = live->outbox_.give_up();
+    live->outbox_.end_append();
+    return result ? was_changed(*live, std::move(commands)) : fail(*live, commands, result.error());
   }
-  live->store_is_late_ = false;
+  std::vector<JobOutbox::Entry> entries = live->outbox_.end_append();
   std::vector<SequencedEvent> events;
   for (JobOutbox::Entry& entry : entries) std::ranges::move(entry.events, std::back_inserter(events));
-  if (!events.empty()) {
-    live->committed = events.back().sequence;
-    store::JobIndexRow& row = index_[id];
-    row = row_of(*live, clock_.now_s());
-    row.last_sequence = live->committed;
-  }
-  live->shown.became_durable(events, live->outbox_.empty());
+  live->committed = events.back().sequence;
+  store::JobIndexRow& row = index_[id];
+  row = row_of(*live, clock_.now_s());
+  row.last_sequence = live->committed;
+  live->before_restart_.reset();
+  const bool was_late = live->shown.end();
   hooks_.written(events);
+  const std::vector<Answer> decided = decide_waiting(*live);
   became_durable(*live, events);
   for (const JobOutbox::Entry& entry : entries) answer(entry.command, Ok{});
+  for (const Answer& one : decided) answer(one.command, one.status);
   live = in_memory(id);
   if (live == nullptr) return;
   if (live->stale_ && !live->outbox_.is_appending()) {  // later commands were decided on what must be undone
-    const Error undone{ErrorCode::unavailable, fmt::format("job {}: it is being read again: try again", id)};
-    return fail(*live, live->outbox_.take_waiting(), undone);
+    return fail(*live, live->outbox_.give_up(), read_again(id));
   }
   flush(*live);
-  shadows_.end(*live);
-}
-
-/// A refusal may rest on events that are not durable yet: it is decided again after their append.
-void JobCache::decide_again_once_durable(LiveJob& live, JobCommand command) {
-  const auto again = [this, id = live.job.id, command](const Status& durable) {
-    if (!durable) return answer(command, durable);
-    LiveJob* const now = in_memory(id);
-    if (now == nullptr) return answer(command, no_job(id));
-    run(*now, command, true);
-  };
-  live.outbox_.add({{{}, again}, {}, {}, {}});
-  flush(live);
+  if (was_late) hooks_.shown(*live);
 }
 
 /// Somebody has changed the database behind the server: the job is what it is there, or gone.
-void JobCache::was_changed(LiveJob& live, std::vector<JobOutbox::Entry> entries) {
+void JobCache::was_changed(LiveJob& live, std::vector<JobCommand> commands) {
   live.stale_ = true;
-  load(live.job.id, [id = live.job.id, entries = std::move(entries)](const Result<LiveJob*>& found) {
+  load(live.job.id, [id = live.job.id, commands = std::move(commands)](const Result<LiveJob*>& found) {
     const Error changed{ErrorCode::unavailable,
                         fmt::format("job {}: its log is not the one that this server knew: try again", id)};
-    for (const JobOutbox::Entry& entry : entries) answer(entry.command, found ? changed : found.error());
+    for (const JobCommand& command : commands) answer(command, found ? changed : found.error());
   });
 }
 
-void JobCache::fail(LiveJob& live, std::vector<JobOutbox::Entry> entries, const Error& error) {
+void JobCache::fail(LiveJob& live, const std::vector<JobCommand>& commands, const Error& error) {
   if (live.committed == 0) {
     const std::string id = live.job.id;
     forget(id);  // the job was not created, or the answer was lost: it is looked for again
     wake_again(id, clock_.now_s());
   } else {
     live.stale_ = true;
-    shadows_.begin(live);
+    shadows_.go_on(live);
   }
-  for (const JobOutbox::Entry& entry : entries) answer(entry.command, error);
+  for (const JobCommand& command : commands) answer(command, error);
 }
 
 void JobCache::became_durable(LiveJob& live, const std::vector<SequencedEvent>& events) {
@@ -353,7 +366,6 @@ void JobCache::became_durable(LiveJob& live, const std::vector<SequencedEvent>& 
       live.shown.committed_plan = plan->version;
     if (const auto* window = std::get_if<jobs::WindowHandedOut>(&event.event.body))
       live.shown.committed_plan = window->version;
-    if (std::holds_alternative<jobs::RankRegistered>(event.event.body)) live.before_restart_.reset();
   }
   set_wake(live, clock_.now_s());
   hooks_.committed(live, events);

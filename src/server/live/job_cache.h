@@ -4,14 +4,13 @@
 //          store that hangs must not delay requests for known data.
 // Input:   commands: functions from a job to the events that a request makes.
 // Output:  `done` after the commit of these events and of every event that they were decided on. Each job has one
-//          append in progress; later events are folded into memory at once and go to the store together afterwards
-//          (group commit).
+//          append in progress. Commands that a client waits for meanwhile are decided after it, and go to the store
+//          together (group commit); other events are folded into memory at once.
 // Errors:  a command's own: nothing happens; not_found: no such job; the store's: memory drops the rejected events
 //          and the commands return the error; unavailable: no answer within the time limit, so the outcome is
-//          unknown. While the store does not accept what time has made due, the job has a shadow, see shown_job.h.
-// Cost:    O(1) per command besides its events; reading a job O(its events), on the executor. The first change that a
-//          client waits for, while no other is in progress, copies the job, O(ranks), unless it is only a rank or a
-//          count.
+//          unknown. While the store does not accept what time has made due, ranks see it, see shown_job.h.
+// Cost:    O(1) per command besides its events; reading a job O(its events), on the executor. An append with a change
+//          that a client waits for copies the job, O(ranks), unless it is only a rank or a count.
 // Threads: io thread only.
 // Source:  docs/decisions/0008, 0032.
 #pragma once
@@ -56,8 +55,8 @@ class JobCache {
   void create(const std::string& id, JobCommand command);
   /// Applies what follows from time or from news.
   void touch(LiveJob& live);
-  /// Applies the same to the ranks' view while the store cannot accept it.
-  void touch_shadow(LiveJob& live) { shadows_.touch(live); }
+  /// Applies the same to the job that ranks see while the store cannot accept it.
+  void go_on_as_shown(LiveJob& live) { shadows_.go_on(live); }
   /// What the ranks are to run may have changed though nothing became durable.
   void shown(LiveJob& live) { hooks_.shown(live); }
   void forget_finished(std::size_t keep);
@@ -106,9 +105,14 @@ class JobCache {
   std::optional<Result<LiveJob*>> take(const std::string& id, std::int64_t durable, Result<JobLog> read);
   void install(LiveJob& live, JobLog read);
   void forget(const std::string& id);
-  /// `is_durable`: all that a refusal may rest on.
-  void run(LiveJob& live, JobCommand command, bool is_durable = false);
-  void decide_again_once_durable(LiveJob& live, JobCommand command);
+  struct Answer {
+    JobCommand command;
+    Status status;
+  };
+  void run(LiveJob& live, JobCommand command);
+  /// The command's answer, unless it gets one after an append or nobody waits.
+  std::optional<Status> decide(LiveJob& live, JobOutbox::Undecided& asked);
+  std::vector<Answer> decide_waiting(LiveJob& live);
   Status decide_into(LiveJob& live, JobOutbox::Entry& entry);
   void follow_up(LiveJob& live, JobOutbox::Entry& entry, double now_s);
   Status fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody body, double now_s);
@@ -116,8 +120,8 @@ class JobCache {
   void appended(const std::string& id, Result<store::Appended> result);
   void append_is_slow(const std::string& id);
   void append_is_late(const std::string& id);
-  void was_changed(LiveJob& live, std::vector<JobOutbox::Entry> entries);
-  void fail(LiveJob& live, std::vector<JobOutbox::Entry> entries, const Error& error);
+  void was_changed(LiveJob& live, std::vector<JobCommand> commands);
+  void fail(LiveJob& live, const std::vector<JobCommand>& commands, const Error& error);
   void became_durable(LiveJob& live, const std::vector<SequencedEvent>& events);
   [[nodiscard]] store::JobIndexRow row_of(const LiveJob& live, double now_s) const;
 

@@ -21,9 +21,13 @@ struct Decision {
   std::vector<std::string> holds = {};  ///< keys of other blobs that stay while the job exists
 };
 
+/// One with `done`, for which a client waits, is decided on a job whose clients' changes are all durable.
 struct JobCommand {
   std::function<Result<Decision>(const jobs::Job&, double now_s)> decide;
   std::function<void(const Status&)> done;
+  bool once_durable = false;  ///< ranks and clients do not see it before that; as what a client waits for
+
+  [[nodiscard]] bool shown_once_durable() const { return done || once_durable; }
 };
 
 /// An event with its place in the job's log.

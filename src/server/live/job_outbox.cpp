@@ -14,7 +14,7 @@ bool JobOutbox::is_pending(std::string_view blob) const {
 
 store::Append JobOutbox::begin_append(const std::string& job, std::int64_t committed) {
   appending_ = true;
-  in_flight_ = take_waiting();
+  in_flight_ = std::exchange(waiting_, {});
   store::Append append;
   append.job = job;
   append.expected_sequence = committed;
@@ -35,6 +35,13 @@ std::vector<JobOutbox::Entry> JobOutbox::end_append() {
   return std::exchange(in_flight_, {});
 }
 
+std::vector<JobCommand> JobOutbox::give_up() {
+  std::vector<JobCommand> commands = take_commands();
+  waiting_.clear();
+  undecided_.clear();
+  return commands;
+}
+
 std::vector<JobCommand> JobOutbox::take_commands() {
   std::vector<JobCommand> commands;
   for (std::vector<Entry>* entries : {&in_flight_, &waiting_}) {
@@ -42,7 +49,11 @@ std::vector<JobCommand> JobOutbox::take_commands() {
       if (entry.command.done) commands.push_back(std::exchange(entry.command, {}));
     }
   }
-  std::erase_if(waiting_, [](const Entry& entry) { return entry.events.empty(); });
+  for (auto& [command, is_refused] : undecided_) {
+    if (!command.done) continue;
+    commands.push_back({{}, std::exchange(command.done, {})});
+    command.once_durable = true;  // it is decided later nevertheless, as what the store has may still be written
+  }
   return commands;
 }
 

@@ -1,6 +1,8 @@
-// The changes of a job that are in memory and not durable yet: those that wait for an append, and those in it.
+// The changes of a job that are not durable yet: those in an append, those that wait for the next one, and the commands
+// that are decided after it.
 //
-// Input:   entries: a command with the events and blobs that it decided on, or a command that only waits.
+// Input:   entries: a command with the events and blobs that it decided on, or a command that only waits; commands that
+//          are not decided yet.
 // Output:  the next append, of everything that waits; its entries when it is over.
 // Errors:  none.
 // Cost:    O(events and blobs) per append.
@@ -26,7 +28,14 @@ class JobOutbox {
     std::vector<std::string> holds = {};
   };
 
+  struct Undecided {
+    JobCommand command;
+    bool is_refused = false;  ///< because of changes that were not durable
+  };
+
   void add(Entry entry) { waiting_.push_back(std::move(entry)); }
+  void put_off(Undecided undecided) { undecided_.push_back(std::move(undecided)); }
+  std::vector<Undecided> take_undecided() { return std::exchange(undecided_, {}); }
   /// Nothing waits for an append.
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
   /// An append is in progress.
@@ -39,14 +48,15 @@ class JobOutbox {
   store::Append begin_append(const std::string& job, std::int64_t committed);
   /// The append is over: its entries.
   std::vector<Entry> end_append();
-  /// Entries that were decided on a job that differs from the store's: they must be decided again.
-  std::vector<Entry> take_waiting() { return std::exchange(waiting_, {}); }
-  /// The commands whose clients wait for an append; their events stay.
+  /// What is not durable is given up, but for an append in progress: the commands whose clients wait.
+  std::vector<JobCommand> give_up();
+  /// The commands whose clients wait; what they have decided on, or will, stays.
   std::vector<JobCommand> take_commands();
 
  private:
   std::vector<Entry> waiting_;
   std::vector<Entry> in_flight_;
+  std::vector<Undecided> undecided_;
   bool appending_ = false;
 };
 

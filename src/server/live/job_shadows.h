@@ -1,7 +1,7 @@
-// The view that ranks have of a job while the store does not accept what time makes due: see ShownJob.
+// Time in the job that ranks see while the store does not accept what time makes due: see ShownJob.
 //
 // Input:   jobs whose store is late: it failed, or has not answered an append for a second.
-// Output:  ShownJob::shadow, recast every second; JobHooks::shown when ranks see another version.
+// Output:  ShownJob as it is due, again every second; JobHooks::shown when ranks see another version.
 // Errors:  none.
 // Cost:    a copy of the job, O(ranks), when the store becomes late.
 // Threads: io thread.
@@ -18,15 +18,10 @@ class JobShadows {
  public:
   JobShadows(JobHooks& hooks, JobWakes& wakes, const Clock& clock) : hooks_(hooks), wakes_(wakes), clock_(clock) {}
 
-  void begin(LiveJob& live);
-  /// Applies to the shadow what has become due since.
-  void touch(LiveJob& live) { cast(live, nullptr); }
-  /// What time makes due is durable again, unless something is still being written.
-  void end(LiveJob& live);
+  /// The store is late: applies what is due, now and when the job is woken.
+  void go_on(LiveJob& live);
 
  private:
-  void cast(LiveJob& live, const jobs::Job* before);
-
   JobHooks& hooks_;
   JobWakes& wakes_;
   const Clock& clock_;

@@ -15,8 +15,8 @@ void JobWakes::erase(double at_s, const std::string& id) {
 }
 
 void JobWakes::set(LiveJob& live, double now_s) {
-  // What the store has refused is tried again when the shadow's wake comes (JobShadows).
-  if (live.store_is_late()) return;
+  // What the store has refused is tried again at the wake of JobShadows.
+  if (live.shown.is_late()) return;
   const auto next = hooks_.due_s(live, now_s);
   if (next == live.wake_s && (!next || wakes_.contains({*next, live.job.id}))) return;
   forget(live);

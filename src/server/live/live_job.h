@@ -81,13 +81,12 @@ struct LiveJob {
   [[nodiscard]] bool no_plan_followed() const {
     return !replan.plan_handed_out && job.total.iterations == 0 && job.counted_to < 0;
   }
-  /// The store has failed or is slow: what time makes due goes into the shadow.
-  [[nodiscard]] bool store_is_late() const { return store_is_late_; }
+  /// Everything in memory is durable.
+  [[nodiscard]] bool is_durable() const { return !stale_ && outbox_.all_durable(); }
   /// True if the blob still waits to be written: `job` is ahead of the store and may name such blobs.
   [[nodiscard]] bool is_pending(std::string_view blob) const { return outbox_.is_pending(blob); }
 
  private:
-  friend class JobShadows;
   friend class JobCache;
   /// The job's ranks have restarted.
   void forget_iterations() {
@@ -98,7 +97,6 @@ struct LiveJob {
   JobOutbox outbox_;
   std::optional<RankReports> before_restart_;  ///< `reports`, back if the store refuses the job's restart
   bool stale_ = false;                         ///< memory may differ from the store
-  bool store_is_late_ = false;                 ///< see store_is_late()
 };
 
 /// Gets the job, or the error.

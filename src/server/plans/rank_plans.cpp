@@ -15,7 +15,7 @@ std::optional<Result<jobs::PlanAnswer>> RankPlans::plan_for(live::LiveJob& live,
   const std::int64_t shown_version = live.shown.version();
   const live::AsShown as_shown(live, live.shown.to_rank(rank));
   if (!live.job.live()) return live::job_is_over(live.job);
-  // A shadow does not know a rank that registered after it was made.
+  // While the store is late, a rank that registered meanwhile is not known.
   if (shown_version == have_version || !live.has_rank(rank)) return std::nullopt;
   auto schedule = schedule_for(live, *live.job.ranks[rank], shown_version);
   if (!schedule) return std::nullopt;

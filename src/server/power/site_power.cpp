@@ -164,9 +164,9 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
   const bool limited = watts < job.all_max() || !ahead.empty();
   jobs::PowerGranted granted;
   granted.correction = job.correction;
+  const live::LiveJob* const live = jobs_.in_memory(job.id);
   if (!limited && !job.has_grant) {
     // A job that was released keeps its correction, or the limit would seem to bind it again.
-    const live::LiveJob* const live = jobs_.in_memory(job.id);
     if (live == nullptr || !live->job.grant || live->job.grant->correction == job.correction) return;
   }
   if (limited) {
@@ -181,8 +181,9 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
   granted.counted_w = (job.counted / job.correction).value();
   granted.by = kBy;
   const bool stays = watts == job.granted;
-  // Ranks learn of more watts once they are stored: until then, nothing counts them.
+  // Ranks learn of more watts once they are stored: until then, nothing counts them. The next division comes then.
   const bool rises = watts > job.granted || !limited;
+  if (rises && live != nullptr && !live->is_durable()) return;
   jobs_.execute(job.id, {[granted, stays](const jobs::Job& now, double) -> Result<live::Decision> {
                            live::Decision decision;
                            const auto& last = now.grant;
@@ -202,7 +203,8 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
                            if (!same) decision.events.emplace_back(next);
                            return decision;
                          },
-                         rises ? [](const Status&) {} : std::function<void(const Status&)>()});
+                         {},
+                         rises});
 }
 
 /// There is no site any more: its limits do not apply.

@@ -28,7 +28,8 @@ void StragglerNotices::set_in_job(jobs::SetStraggler request, work::Done<jobs::S
   auto set = std::make_shared<jobs::StragglerSet>();
   const std::string id = request.job;
   access_.execute(
-      id, {[request = std::move(request), set](const jobs::Job& job, double now_s) -> Result<live::Decision> {
+      id, {[request = std::move(request), set, now_s = clock_.now_s()](const jobs::Job& job,
+                                                                       double) -> Result<live::Decision> {
              const auto decided = policies::decide_straggler(job, request, now_s);
              if (!decided) return decided.error();
              live::Decision decision;

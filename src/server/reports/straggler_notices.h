@@ -20,8 +20,8 @@ namespace perseus::reports {
 
 class StragglerNotices {
  public:
-  StragglerNotices(live::JobCache& jobs, live::JobAccess& access, work::Executor& executor)
-      : jobs_(jobs), access_(access), executor_(executor) {}
+  StragglerNotices(live::JobCache& jobs, live::JobAccess& access, const Clock& clock, work::Executor& executor)
+      : jobs_(jobs), access_(access), clock_(clock), executor_(executor) {}
 
   void set(jobs::SetStraggler request, work::Done<jobs::StragglerSet> done);
   void withdraw(jobs::WithdrawStraggler request, work::Done<Ok> done);
@@ -40,6 +40,7 @@ class StragglerNotices {
 
   live::JobCache& jobs_;
   live::JobAccess& access_;
+  const Clock& clock_;
   work::Executor& executor_;
 };
 

@@ -49,7 +49,7 @@ void JobReactions::removed(live::LiveJob& live) {
 void JobReactions::wake(const std::string& id) {
   live::LiveJob* const known = jobs_.in_memory(id);
   // Ranks are notified in time, even if the store does not accept the event.
-  if (known != nullptr && known->store_is_late()) jobs_.touch_shadow(*known);
+  if (known != nullptr && known->shown.is_late()) jobs_.go_on_as_shown(*known);
   jobs_.with(id, [this, id](const Result<live::LiveJob*>& live) {
     const double now_s = clock_.now_s();
     if (!live) {

@@ -46,7 +46,7 @@ Service::Service(ServiceOptions given, store::Store& the_store, const Clock& the
       waiting(options_, jobs, clock_, due, access, rank_plans, held_plans),
       frontiers(jobs, clock_, characterizations),
       windows(options_, jobs, store, clock_, gate, characterizations, profiles),
-      stragglers(jobs, access, gate),
+      stragglers(jobs, access, clock_, gate),
       history(store, clock_, due, access, jobs::random_hex_id().substr(0, 16)),
       reports(jobs, clock_, access, windows, stragglers, history),
       registrations(options_, opened_s_, jobs, store, clock_, gate, access, waiting),

@@ -32,30 +32,37 @@ class JobShadowsTest : public ::testing::Test {
 };
 
 TEST_F(JobShadowsTest, DueEventsReachRanksAndNotTheJob) {
-  shadows_.begin(live());
-  EXPECT_TRUE(live().store_is_late());
+  shadows_.go_on(live());
+  EXPECT_TRUE(live().shown.is_late());
   EXPECT_EQ(answered_point(), 0);
   due_ = true;
   parts_.base.clock().advance(1);
-  shadows_.touch(live());
+  shadows_.go_on(live());
   EXPECT_EQ(answered_point(), 1);
   EXPECT_TRUE(is_provisional(live().shown.version()));
   EXPECT_EQ(hooks_.times_shown, 1);
   EXPECT_EQ(live().job.plan->of(0).point, 0) << "nothing of it is durable";
 }
 
-TEST_F(JobShadowsTest, IsCastAgainEverySecond) {
-  shadows_.begin(live());
+TEST_F(JobShadowsTest, GoesOnEverySecond) {
+  shadows_.go_on(live());
   EXPECT_EQ(alarms_.next(), parts_.now_s() + 1);
 }
 
-TEST_F(JobShadowsTest, EndsOnceEverythingIsDurable) {
+TEST_F(JobShadowsTest, ThePlanKeepsItsVersionUntilItIsAnotherOne) {
   due_ = true;
-  shadows_.begin(live());
-  hooks_.times_shown = 0;
-  shadows_.end(live());
-  EXPECT_EQ(live().shown.shadow, nullptr);
-  EXPECT_EQ(hooks_.times_shown, 1);
+  shadows_.go_on(live());
+  const std::int64_t version = live().shown.version();
+  EXPECT_TRUE(live().shown.end());
+  EXPECT_EQ(live().shown.to_clients(), nullptr);
+  shadows_.go_on(live());
+  EXPECT_EQ(live().shown.version(), version);
+  live().shown.end();
+  parts_.base.append("job", {parts_.deployed(-1)});
+  live().shown.committed_plan = 1;  // it is not durable
+  due_ = false;
+  shadows_.go_on(live());
+  EXPECT_EQ(live().shown.version(), version + 1);
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ class IterationReportsTest : public ::testing::Test, protected testing::ServiceP
     for (const int rank : {0, 1}) ASSERT_TRUE(report(request(rank, last, count, version, energy_j)).ok());
   }
 
-  std::shared_ptr<StragglerNotices> stragglers = std::make_shared<StragglerNotices>(base.jobs(), access, base);
+  std::shared_ptr<StragglerNotices> stragglers =
+      std::make_shared<StragglerNotices>(base.jobs(), access, base.clock(), base);
   std::shared_ptr<IterationHistory> history =
       std::make_shared<IterationHistory>(base.access_to_store(), base.clock(), due, access, "this start");
   IterationReports reports{base.jobs(), base.clock(), access, *windows, *stragglers, *history};

@@ -31,7 +31,8 @@ class StragglerNoticesTest : public ::testing::Test {
 
   JobsInMemory base_;
   live::JobAccess access_{base_.jobs(), base_.clock()};
-  std::shared_ptr<StragglerNotices> notices_ = std::make_shared<StragglerNotices>(base_.jobs(), access_, base_);
+  std::shared_ptr<StragglerNotices> notices_ =
+      std::make_shared<StragglerNotices>(base_.jobs(), access_, base_.clock(), base_);
 };
 
 TEST_F(StragglerNoticesTest, ANoticeForAJobIsDurableWhenItIsAnswered) {
