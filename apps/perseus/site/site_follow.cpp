@@ -125,53 +125,18 @@ Result<openadr::VtnOptions> vtn_of(const FollowArguments& arguments) {
 
 Error of_server(const Error& error) { return {error.code, "server: " + error.message}; }
 
-/// The domain's limits at the server, or with --dry-run on paper.
-class DomainLimits {
- public:
-  DomainLimits(http::HttpPeer server, const FollowArguments& arguments)
-      : server_(std::move(server)), domain_(arguments.domain), dry_run_(arguments.dry_run) {}
-
-  Status send(const openadr::SentLimits& limits) {
-    if (dry_run_) {
-      print(limits_json(limits.steps) + "\n");
-      printed_ = limits;
-      return Ok{};
-    }
-    const Status sent = replace_limits(server_, domain_, limits);
-    return sent ? sent : of_server(sent.error());
-  }
-  /// A dry run without a server begins without limits.
-  [[nodiscard]] Result<openadr::SentLimits> received() const {
-    if (printed_) return *printed_;
-    const auto there = limits_of_domain(server_, domain_);
-    if (!there && dry_run_) return openadr::SentLimits{};
-    return there ? there : of_server(there.error());
-  }
-
- private:
-  http::HttpPeer server_;
-  std::string domain_;
-  bool dry_run_;
-  std::optional<openadr::SentLimits> printed_;
-};
-
 /// Answers the reports that events ask for, with a token of its own: a utility that refuses its scope still has its
 /// limits followed.
-class DomainReports {
+class DomainReports final : private openadr::ReporterHost {
  public:
   DomainReports(openadr::VtnOptions vtn, const http::HttpPeer& server, const FollowArguments& arguments,
                 const Clock& wall, const Clock& unstepped)
-      : client_(std::move(vtn), unstepped), receiver_(client_), reporter_(options_of(arguments), [&] {
-          openadr::ReporterParts parts;
-          parts.receiver = &receiver_;
-          parts.powers = [server, domain = arguments.domain, &wall](double from_s, double to_s) {
-            auto powers = powers_of_domain(server, domain, from_s, to_s, wall.now_s());
-            return powers ? std::move(powers) : of_server(powers.error());
-          };
-          parts.log = [](const std::string& line) { note(line); };
-          parts.unstepped = &unstepped;
-          return parts;
-        }()) {}
+      : server_(server),
+        domain_(arguments.domain),
+        wall_(wall),
+        client_(std::move(vtn), unstepped),
+        receiver_(client_),
+        reporter_(options_of(arguments), {&receiver_, this, &unstepped}) {}
   void report(std::span<const openadr::SeenEvent> events, double now_s) { reporter_.report(events, now_s); }
 
  private:
@@ -181,6 +146,15 @@ class DomainReports {
     return {{name, arguments.domain}, arguments.client_id, arguments.targets};
   }
 
+  Result<std::vector<openadr::DrawnStep>> powers(double from_s, double to_s) override {
+    auto powers = powers_of_domain(server_, domain_, from_s, to_s, wall_.now_s());
+    return powers ? std::move(powers) : of_server(powers.error());
+  }
+  void log(const std::string& line) override { note(line); }
+
+  http::HttpPeer server_;
+  std::string domain_;
+  const Clock& wall_;
   openadr::VtnClient client_;
   openadr::VtnReports receiver_;
   openadr::EventReporter reporter_;
@@ -241,6 +215,50 @@ class FollowedSignals {
   std::set<std::string> logged_;
 };
 
+/// The domain's limits at the server, or with --dry-run on paper.
+class DomainLimits final : public openadr::FollowerHost {
+ public:
+  DomainLimits(http::HttpPeer server, const FollowArguments& arguments, FollowedSignals& signals,
+               DomainReports& reports)
+      : server_(std::move(server)), arguments_(arguments), signals_(signals), reports_(reports) {}
+
+  Status send(const openadr::SentLimits& limits) override {
+    if (arguments_.dry_run) {
+      print(limits_json(limits.steps) + "\n");
+      printed_ = limits;
+      return Ok{};
+    }
+    const Status sent = replace_limits(server_, arguments_.domain, limits);
+    return sent ? sent : of_server(sent.error());
+  }
+  /// A dry run without a server begins without limits.
+  Result<openadr::SentLimits> received() override {
+    if (printed_) return *printed_;
+    const auto there = limits_of_domain(server_, arguments_.domain);
+    if (!there && arguments_.dry_run) return openadr::SentLimits{};
+    return there ? there : of_server(there.error());
+  }
+
+  void polled(std::span<const openadr::SeenEvent> events,
+              const std::map<std::string, openadr::PayloadUnits>& program_units, double now_s) override {
+    if (arguments_.dry_run) return;
+    signals_.send(events, program_units, now_s);
+    if (!arguments_.no_reports) reports_.report(events, now_s);
+  }
+  void log(const std::string& line) override { note(last_line_ = line); }
+  double random() override { return std::uniform_real_distribution<double>(0, 1)(engine_); }
+  [[nodiscard]] const std::string& last_line() const { return last_line_; }
+
+ private:
+  http::HttpPeer server_;
+  const FollowArguments& arguments_;
+  FollowedSignals& signals_;
+  DomainReports& reports_;
+  std::optional<openadr::SentLimits> printed_;
+  std::string last_line_;
+  std::mt19937_64 engine_{std::random_device{}()};
+};
+
 Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& arguments) {
   const auto settings = settings_of(arguments);
   if (!settings) return settings.error();
@@ -252,8 +270,6 @@ Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& argume
   server.timeout = kAnswer;
   const SystemClock wall;
   const UnsteppedClock unstepped;
-  std::mt19937_64 engine(std::random_device{}());
-  std::uniform_real_distribution<double> random(0, 1);
   openadr::VtnOptions of_reports = *vtn;
   of_reports.scope = arguments.report_scope;
   openadr::VtnClient source(*std::move(vtn), unstepped);
@@ -261,22 +277,9 @@ Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& argume
   of_registration.scope = arguments.ven_scope;
   Registration registration(std::move(of_registration), arguments, unstepped);
   DomainReports reports(std::move(of_reports), server, arguments, wall, unstepped);
-  std::string last_line;
-  openadr::FollowerParts parts;
-  parts.source = &source;
-  DomainLimits limits(server, arguments);
-  parts.send = [&](const openadr::SentLimits& changed) { return limits.send(changed); };
-  parts.received = [&] { return limits.received(); };
   FollowedSignals signals(*std::move(signal), server, arguments.client_id);
-  parts.after_poll = [&](std::span<const openadr::SeenEvent> events, const auto& program_units, double now_s) {
-    if (arguments.dry_run) return;
-    signals.send(events, program_units, now_s);
-    if (!arguments.no_reports) reports.report(events, now_s);
-  };
-  parts.log = [&](const std::string& line) { note(last_line = line); };
-  parts.random = [&] { return random(engine); };
-  parts.wall = &wall;
-  parts.unstepped = &unstepped;
+  DomainLimits limits(server, arguments, signals, reports);
+  const openadr::FollowerParts parts{&source, &limits, &wall, &unstepped};
   openadr::FollowerOptions options{*settings, arguments.client_id, arguments.poll_s};
   if (arguments.dry_run) options.sent_word = "would send";
   options.first_retry_s = std::min(options.first_retry_s, arguments.poll_s);
@@ -290,7 +293,7 @@ Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& argume
       InterruptGuard::wait(Seconds(wait_s));
     }
   }
-  if (arguments.once && !follower.is_current()) return Error{ErrorCode::unavailable, last_line};
+  if (arguments.once && !follower.is_current()) return Error{ErrorCode::unavailable, limits.last_line()};
   if (arguments.once && !follower.unread().empty()) return Error{ErrorCode::invalid_input, follower.unread()};
   if (!arguments.once) note("stopped: the server keeps the limits that were sent last");
   return 0;

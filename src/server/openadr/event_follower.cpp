@@ -40,15 +40,13 @@ double EventFollower::step() {
     polled_ = polled_ || polled;
     log_state(poll_state_, polled ? "" : polled.error().message);
     constexpr double jitter = 2.0 / 3;
-    const double wait_s = polled ? options_.poll_s * (1 - jitter / 2 + jitter * parts_.random())
+    const double wait_s = polled ? options_.poll_s * (1 - jitter / 2 + jitter * parts_.host->random())
                                  : std::max(retry_after_s(poll_failures_),
                                             std::min(parts_.source->asked_wait_s(), options_.longest_retry_s));
     next_poll_s_ = parts_.unstepped->now_s() + wait_s;
   }
   if (polled_ && next_send_s_ <= parts_.unstepped->now_s()) send_changes(parts_.wall->now_s());
-  if (polls && polled_ && parts_.after_poll) {
-    parts_.after_poll(memory_.events(), program_units_, parts_.wall->now_s());
-  }
+  if (polls && polled_) parts_.host->polled(memory_.events(), program_units_, parts_.wall->now_s());
   const double next_s = send_failures_ > 0 ? std::min(next_poll_s_, next_send_s_) : next_poll_s_;
   return std::max(0.0, next_s - parts_.unstepped->now_s());
 }
@@ -85,12 +83,12 @@ void EventFollower::send_changes(double now_s) {
     limits = {std::move(followed->steps), sentence_on(followed->unread)};
     // After a failure the receiver may have either schedule.
     if (was_sent_ && send_failures_ == 0 && is_same_from(now_s, sent_, limits)) {
-      const Result<SentLimits> has = parts_.received();
+      const Result<SentLimits> has = parts_.host->received();
       if (has && is_same_from(now_s, *has, limits)) return;
-      if (has) parts_.log("the receiver has other limits; the schedule is sent again");
+      if (has) parts_.host->log("the receiver has other limits; the schedule is sent again");
     }
   }
-  const Status sent = followed ? parts_.send(limits) : Status(followed.error());
+  const Status sent = followed ? parts_.host->send(limits) : Status(followed.error());
   send_failures_ = sent ? 0 : send_failures_ + 1;
   log_state(send_state_, sent ? "" : sent.error().message);
   if (!sent) {
@@ -99,7 +97,8 @@ void EventFollower::send_changes(double now_s) {
   }
   was_sent_ = true;
   sent_ = std::move(limits);
-  parts_.log(fmt::format("{}: {} ({} events known)", options_.sent_word, schedule_text(sent_.steps), events.size()));
+  parts_.host->log(
+      fmt::format("{}: {} ({} events known)", options_.sent_word, schedule_text(sent_.steps), events.size()));
 }
 
 FollowedSchedule EventFollower::schedule_of(std::span<const SeenEvent> events, double now_s) const {
@@ -137,7 +136,7 @@ Result<std::vector<WattStep>> EventFollower::known_before(const std::string& id,
   }
   SentLimits in_force = sent_;
   if (!was_sent_) {
-    auto there = parts_.received();
+    auto there = parts_.host->received();
     if (!there) return there.error();
     in_force = *std::move(there);
   }
@@ -151,31 +150,31 @@ void EventFollower::log_unread(const std::vector<UnreadEvent>& unread) {
     now[one.id] = one.text;
     const auto before = unread_.find(one.id);
     if (before == unread_.end() || before->second != one.text) {
-      parts_.log(one.text + "; the least limit that was known holds");
+      parts_.host->log(one.text + "; the least limit that was known holds");
     }
   }
   for (const auto& [id, text] : unread_) {
-    if (!now.contains(id)) parts_.log(fmt::format("event {} is read again, or gone", id));
+    if (!now.contains(id)) parts_.host->log(fmt::format("event {} is read again, or gone", id));
   }
   unread_ = std::move(now);
 }
 
 void EventFollower::log_once(const std::string& key, const std::string& text) {
   if (logged_.size() >= kMostLogged) logged_.clear();
-  if (logged_.insert(key).second) parts_.log(text);
+  if (logged_.insert(key).second) parts_.host->log(text);
 }
 
 void EventFollower::log_state(std::string& last, const std::string& state) {
   if (last == state) return;
-  parts_.log(state.empty() ? "answered again after: " + last
-                           : state + (was_sent_ ? "; the schedule that was sent stays" : ""));
+  parts_.host->log(state.empty() ? "answered again after: " + last
+                                 : state + (was_sent_ ? "; the schedule that was sent stays" : ""));
   last = state;
 }
 
 double EventFollower::retry_after_s(int failures) const {
   const double doubled_s = std::ldexp(options_.first_retry_s, std::min(failures - 1, kMostDoublings));
   constexpr double least_share = 0.75;
-  return std::min(doubled_s, options_.longest_retry_s) * (least_share + (1 - least_share) * parts_.random());
+  return std::min(doubled_s, options_.longest_retry_s) * (least_share + (1 - least_share) * parts_.host->random());
 }
 
 std::string schedule_text(const std::vector<WattStep>& steps) {

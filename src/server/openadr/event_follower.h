@@ -11,7 +11,6 @@
 // Threads: one; blocks in the source and the receiver.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -39,16 +38,26 @@ struct FollowerOptions {
   std::string sent_word = "sent";                   ///< begins the log's line for a schedule that send() took
 };
 
+/// The receiver of the limits, and the process that follows the events.
+class FollowerHost {
+ public:
+  virtual Status send(const SentLimits& limits) = 0;
+  /// What the receiver has; called after each poll without a change, and when a limit cannot be read.
+  virtual Result<SentLimits> received() = 0;
+  /// Called with the known events and the units of programs after each poll, failed ones too, once the limits have been
+  /// sent.
+  virtual void polled(std::span<const SeenEvent> events, const std::map<std::string, PayloadUnits>& program_units,
+                      double now_s) = 0;
+  virtual void log(const std::string& line) = 0;
+  virtual double random() = 0;  ///< 0 to 1
+
+ protected:
+  ~FollowerHost() = default;
+};
+
 struct FollowerParts {
   EventSource* source = nullptr;
-  std::function<Status(const SentLimits&)> send;
-  /// What the receiver has; called after each poll without a change, and when a limit cannot be read.
-  std::function<Result<SentLimits>()> received;
-  /// Called with the known events and the units of programs after each poll, failed ones too, once the limits have been
-  /// sent; may be empty.
-  std::function<void(std::span<const SeenEvent>, const std::map<std::string, PayloadUnits>&, double now_s)> after_poll;
-  std::function<void(const std::string&)> log;
-  std::function<double()> random;    ///< 0 to 1
+  FollowerHost* host = nullptr;
   const Clock* wall = nullptr;       ///< of the events' times
   const Clock* unstepped = nullptr;  ///< of polls and retries
 };

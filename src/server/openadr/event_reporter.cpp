@@ -70,12 +70,12 @@ bool EventReporter::advance(const SeenEvent& seen, const ReportRequest& request,
     const double wait_s = std::max(doubled_s, parts_.receiver->asked_wait_s());
     progress.retry_s = parts_.unstepped->now_s() + std::min(wait_s, kLongestRetry_s);
     if (failure_ != sent.error().message) {
-      parts_.log(sent.error().message + "; the report is tried again, and limits are followed as before");
+      parts_.host->log(sent.error().message + "; the report is tried again, and limits are followed as before");
     }
     failure_ = sent.error().message;
     return true;
   }
-  if (!failure_.empty()) parts_.log("reports are taken again after: " + failure_);
+  if (!failure_.empty()) parts_.host->log("reports are taken again after: " + failure_);
   failure_.clear();
   ++progress.next;
   progress.failures = 0;
@@ -89,18 +89,18 @@ Status EventReporter::send(const GridEvent& event, const ReportRequest& request,
   const std::string name = report_name(request, intervals, options_.author);
   const auto found = std::ranges::find(*stored, name, &StoredReport::name);
   if (found != stored->end() && same_intervals(found->intervals, intervals)) return Ok{};
-  const auto powers = parts_.powers(intervals.front().from_s, intervals.back().to_s);
+  const auto powers = parts_.host->powers(intervals.front().from_s, intervals.back().to_s);
   if (!powers) return powers.error();
   const std::string text = report_json(event.id, request, intervals, *powers, options_.author);
   const Status sent =
       found == stored->end() ? parts_.receiver->create(text) : parts_.receiver->replace(found->id, text);
   if (!sent) return sent.error();
   const bool metered = std::ranges::all_of(*powers, &DrawnStep::is_metered);
-  parts_.log(fmt::format("event {} ({}): reported {} of {} intervals from {}{}", event.id, event.name,
-                         request.payload_type, intervals.size(), time_text(intervals.front().from_s),
-                         powers->empty() ? ", without any power: the server has none of that time"
-                         : metered       ? ", metered"
-                                         : ", estimated"));
+  parts_.host->log(fmt::format("event {} ({}): reported {} of {} intervals from {}{}", event.id, event.name,
+                               request.payload_type, intervals.size(), time_text(intervals.front().from_s),
+                               powers->empty() ? ", without any power: the server has none of that time"
+                               : metered       ? ", metered"
+                                               : ", estimated"));
   return Ok{};
 }
 
@@ -113,7 +113,7 @@ bool EventReporter::concerns_us(const ReportRequest& request) const {
 
 void EventReporter::log_once(const std::string& text) {
   if (logged_.size() >= kMostReportLines) logged_.clear();
-  if (logged_.insert(text).second) parts_.log(text);
+  if (logged_.insert(text).second) parts_.host->log(text);
 }
 
 }  // namespace perseus::openadr

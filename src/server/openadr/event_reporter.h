@@ -14,7 +14,6 @@
 // Threads: one; blocks in the receiver and in `powers`, each call up to its time-out.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -41,11 +40,20 @@ class ReportReceiver {
   [[nodiscard]] virtual double asked_wait_s() const { return 0; }
 };
 
+/// The server that has the powers, and the process that reports.
+class ReporterHost {
+ public:
+  /// Mean powers of the domain within a time, by start.
+  virtual Result<std::vector<DrawnStep>> powers(double from_s, double to_s) = 0;
+  virtual void log(const std::string& line) = 0;
+
+ protected:
+  ~ReporterHost() = default;
+};
+
 struct ReporterParts {
   ReportReceiver* receiver = nullptr;
-  /// Mean powers of the domain within a time, by start.
-  std::function<Result<std::vector<DrawnStep>>(double from_s, double to_s)> powers;
-  std::function<void(const std::string&)> log;
+  ReporterHost* host = nullptr;
   const Clock* unstepped = nullptr;  ///< of retries
 };
 

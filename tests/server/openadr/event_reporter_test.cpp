@@ -36,7 +36,7 @@ class KeptReports final : public ReportReceiver {
   int calls = 0;
 };
 
-class EventReporterTest : public ::testing::Test {
+class EventReporterTest : public ::testing::Test, protected ReporterHost {
  protected:
   EventReporterTest() {
     clock_.turn_to(kStart_s);
@@ -45,13 +45,14 @@ class EventReporterTest : public ::testing::Test {
   void start() {
     ReporterParts parts;
     parts.receiver = &server_;
-    parts.powers = [](double from_s, double to_s) {
-      return Result(std::vector<DrawnStep>{{from_s, to_s, Watts(1000), true}});
-    };
-    parts.log = [this](const std::string& line) { log_.push_back(line); };
+    parts.host = this;
     parts.unstepped = &clock_;
     reporter_.emplace(ReporterOptions{{"ven", "hall"}, "seed", {}}, parts);
   }
+  Result<std::vector<DrawnStep>> powers(double from_s, double to_s) override {
+    return std::vector<DrawnStep>{{from_s, to_s, Watts(1000), true}};
+  }
+  void log(const std::string& line) override { log_.push_back(line); }
   /// Quarters of an hour without end, each with a report.
   void ask(const std::string& id) {
     SeenEvent seen;

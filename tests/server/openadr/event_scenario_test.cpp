@@ -56,7 +56,7 @@ double time_of(const std::string& text) {
   return time && *time ? **time : 0;
 }
 
-class Story {
+class Story : private FollowerHost {
  public:
   void run(const std::filesystem::path& path) {
     const std::string name = path.filename().string();
@@ -120,19 +120,7 @@ class Story {
       clock_.turn_to(time_s);
       FollowerParts parts;
       parts.source = &source_;
-      parts.send = [this](const SentLimits& limits) -> Status {
-        if (refuses_) return Error{ErrorCode::unavailable, "the receiver does not answer"};
-        ++sent_;
-        steps_ = limits.steps;
-        unread_ = limits.unread;
-        return Ok{};
-      };
-      parts.received = [this]() -> Result<SentLimits> {
-        if (refuses_) return Error{ErrorCode::unavailable, "the receiver does not answer"};
-        return SentLimits{steps_, unread_};
-      };
-      parts.log = [this](const std::string& line) { log_ += line + "\n"; };
-      parts.random = [] { return 0.5; };
+      parts.host = this;
       parts.wall = &clock_;
       parts.unstepped = &clock_;
       options_.seed = "site-7";
@@ -145,6 +133,21 @@ class Story {
     }
     clock_.turn_to(time_s);
   }
+  Status send(const SentLimits& limits) override {
+    if (refuses_) return Error{ErrorCode::unavailable, "the receiver does not answer"};
+    ++sent_;
+    steps_ = limits.steps;
+    unread_ = limits.unread;
+    return Ok{};
+  }
+  Result<SentLimits> received() override {
+    if (refuses_) return Error{ErrorCode::unavailable, "the receiver does not answer"};
+    return SentLimits{steps_, unread_};
+  }
+  void polled(std::span<const SeenEvent> /*events*/, const std::map<std::string, PayloadUnits>& /*program_units*/,
+              double /*now_s*/) override {}
+  void log(const std::string& line) override { log_ += line + "\n"; }
+  double random() override { return 0.5; }
   void expect_limit(double time_s, const std::string& watts) {
     ASSERT_FALSE(steps_.empty());
     const auto limit = steps_from(time_s, steps_).front().limit;
