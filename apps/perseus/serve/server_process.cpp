@@ -190,13 +190,7 @@ routes::ApiOptions ServerProcess::options_of_api() {
   options.openapi = [] { return std::string(openapi_text()); };
   options.dashboard = report::dashboard_page;
   options.later = post_from("exchange");
-  options.read_large = [this](work::Executor::Work work) {
-    service_->gate.submit(work::Executor::Kind::request, std::move(work));
-  };
-  options.audit = [this](const std::string& change) { log_.audit(change); };
-  options.warn = [this](const std::string& line) { log_.warn(line); };
-  if (disk_) options.disk = [this] { return disk_->look(); };
-  options.connections = [this] { return http_->counts(); };
+  options.host = this;
   return options;
 }
 

@@ -45,7 +45,7 @@ struct ServeOptions {
   bool print_config = false;
 };
 
-class ServerProcess {
+class ServerProcess final : private routes::ApiHost {
  public:
   /// `most_files`: number of files that this process may open. `given` must outlive it.
   ServerProcess(ServeConfig config, const ServeOptions& given, rlim_t most_files);
@@ -69,6 +69,17 @@ class ServerProcess {
   Status load_tokens();
   Status open_service();
   Status make_api();
+
+  // What the API wants of the process.
+  void read_large(work::Executor::Work work) override {
+    service_->gate.submit(work::Executor::Kind::request, std::move(work));
+  }
+  [[nodiscard]] std::optional<http::HttpServerCounts> connections() const override { return http_->counts(); }
+  [[nodiscard]] std::optional<routes::DiskHealth> disk() override {
+    return disk_ ? std::optional(disk_->look()) : std::nullopt;
+  }
+  void audit(const std::string& change) override { log_.audit(change); }
+  void warn(const std::string& line) override { log_.warn(line); }
 
   void writer_changed(const store::Writer& writer);
   [[nodiscard]] std::string url() const;

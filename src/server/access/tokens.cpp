@@ -129,7 +129,7 @@ void Tokens::take(Rows rows) {
   setting_known_ = rows.setting.has_value();
   required_ = !local_ || (setting_known_ && *rows.setting != "off");
   require_if_any();
-  changed_();
+  if (user_ != nullptr) user_->tokens_changed();
 }
 
 void Tokens::require_if_any() {
@@ -190,7 +190,7 @@ void Tokens::put(const store::TokenRow& token, std::function<void(Status)> done)
       ++changes_;
       rows_.emplace(token.hash, token);
       require_if_any();
-      changed_();
+      if (user_ != nullptr) user_->tokens_changed();
     }
     done(put);
   };
@@ -218,7 +218,7 @@ void Tokens::revoke(const std::string& id, std::function<void(Status)> done) {
     if (revoked) {
       ++changes_;
       rows_.erase(hash);
-      changed_();
+      if (user_ != nullptr) user_->tokens_changed();
     }
     done(revoked);
   };

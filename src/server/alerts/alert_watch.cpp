@@ -79,11 +79,13 @@ AlertFacts alert_facts(const power::SiteDomainView& domain) {
   return facts;
 }
 
-AlertWatch::AlertWatch(const live::JobCache& jobs, const Clock& clock, work::Due& due, double after_s)
+AlertWatch::AlertWatch(const live::JobCache& jobs, power::SiteReadings& site, const Clock& clock, work::Due& due,
+                       double after_s, AlertSink& sink)
     : jobs_(jobs),
+      site_(site),
       clock_(clock),
       alarm_(due, work::Due::Turn::alerts, [this](double now_s) { go_on(now_s); }),
-      alerts_(after_s) {
+      alerts_(after_s, sink) {
   set_after(after_s);
 }
 
@@ -116,7 +118,7 @@ void AlertWatch::look(const std::string& job, double now_s) {
 void AlertWatch::look_at_site(double now_s) {
   std::set<std::string> seen;
   held_.clear();
-  if (const auto view = site ? site() : std::nullopt) {
+  if (const auto view = site_.allocated_now()) {
     for (const power::SiteJobView& job : view->jobs) {
       if (job.silent_since_s || job.silent_ranks > 0) held_.emplace(job.job, job.counted);
     }

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,13 +31,12 @@ class AlertWatch {
   static constexpr std::size_t kJobsAtOnce = 128;
 
   /// `after_s`: see Alerts; 0: no alerts.
-  AlertWatch(const live::JobCache& jobs, const Clock& clock, work::Due& due, double after_s);
+  AlertWatch(const live::JobCache& jobs, power::SiteReadings& site, const Clock& clock, work::Due& due, double after_s,
+             AlertSink& sink);
   void set_after(double after_s);
 
   [[nodiscard]] const Alerts& alerts() const { return alerts_; }
   [[nodiscard]] Alerts& alerts() { return alerts_; }
-  /// What the division of the watts has led to; nothing: there is no site. May be empty.
-  std::function<std::optional<power::SitePowerView>()> site;
 
  private:
   void go_on(double now_s);
@@ -47,6 +45,7 @@ class AlertWatch {
   void look_at_site(double now_s);
 
   const live::JobCache& jobs_;
+  power::SiteReadings& site_;
   const Clock& clock_;
   work::Alarm alarm_;
   Alerts alerts_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "io/http/http_client.h"
+#include "server/alerts/alert_message.h"
 
 namespace perseus::alerts {
 namespace {
@@ -53,6 +54,10 @@ void AlertWebhook::set_receiver(AlertReceiver receiver) {
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
   changed_.notify_all();
+}
+
+void AlertWebhook::changed(const jobs::Alert& alert) {
+  send(format_alert_message(alert), alert.resolved_s ? std::optional(alert) : std::nullopt);
 }
 
 void AlertWebhook::send(std::string message, std::optional<jobs::Alert> end) {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "server/alerts/alert_receiver.h"
+#include "server/alerts/alerts.h"
 #include "server/jobs/alert.h"
 #include "server/work/done.h"
 #include "server/work/executor.h"
@@ -45,7 +46,7 @@ struct AlertWebhookOptions {
   std::size_t most_waiting = 10'000;  ///< messages
 };
 
-class AlertWebhook {
+class AlertWebhook final : public AlertSink {
  public:
   explicit AlertWebhook(AlertWebhookOptions options = {}) : options_(options) {}
   AlertWebhook(const AlertWebhook&) = delete;
@@ -55,6 +56,8 @@ class AlertWebhook {
 
   /// Messages that wait go to the new receiver.
   void set_receiver(AlertReceiver receiver);
+  /// Sends it as a message.
+  void changed(const jobs::Alert& alert) override;
   /// `end`: the alert whose end the message says, if it does.
   void send(std::string message, std::optional<jobs::Alert> end = {});
   [[nodiscard]] WebhookCounts counts() const;

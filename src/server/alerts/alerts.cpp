@@ -166,7 +166,7 @@ void Alerts::raise(const AlertFacts& facts, AlertKind kind, std::string text, Wa
   watched.alert = Alert{kind, facts.job, facts.name, std::move(text), *watched.begun_s, now_s, std::nullopt};
   order_.insert({now_s, facts.job, kind});
   ++counts_[static_cast<std::size_t>(kind)];
-  if (changed) changed(*watched.alert);
+  sink_.changed(*watched.alert);
 }
 
 void Alerts::resolve(Watched& watched, double now_s) {
@@ -177,7 +177,7 @@ void Alerts::resolve(Watched& watched, double now_s) {
   resolved_.push_front(std::move(alert));
   watched.alert.reset();
   if (resolved_.size() > kMostResolved) resolved_.pop_back();
-  if (changed) changed(resolved_.front());
+  sink_.changed(resolved_.front());
 }
 
 void Alerts::job_over(const std::string& job, double now_s) {

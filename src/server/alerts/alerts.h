@@ -4,7 +4,7 @@
 // Input:   facts of a job, looked at again and again; the time.
 // Output:  an alert once its condition has held for `after_s`, or at once where a delay tells nothing more. It is
 //          resolved once the condition has been gone for `after_s`, or the job has ended. Between the limits at which
-//          a condition begins and ends, an alert stays as it is. Each change calls `changed` once.
+//          a condition begins and ends, an alert stays as it is. AlertSink gets each change once.
 // Errors:  none.
 // Cost:    O(log alerts) per look. Resolved alerts are kept up to kMostResolved.
 // Threads: io thread; no clock of its own.
@@ -48,6 +48,15 @@ struct AlertFacts {
   std::optional<Watts> held;  ///< what a silent job, or one with silent ranks, counts as under the limits of the site
 };
 
+/// Gets each alert as it is raised and resolved.
+class AlertSink {
+ public:
+  virtual void changed(const jobs::Alert& alert) = 0;
+
+ protected:
+  ~AlertSink() = default;
+};
+
 class Alerts {
  public:
   static constexpr std::size_t kMostResolved = 200;
@@ -69,7 +78,7 @@ class Alerts {
     std::optional<Place> next;               ///< the next page starts after it; nothing: no more alerts
   };
 
-  explicit Alerts(double after_s) : after_s_(after_s) {}
+  Alerts(double after_s, AlertSink& sink) : after_s_(after_s), sink_(sink) {}
   void set_after(double after_s) { after_s_ = after_s; }
   [[nodiscard]] double after_s() const { return after_s_; }
 
@@ -85,9 +94,6 @@ class Alerts {
   [[nodiscard]] const std::array<std::int64_t, jobs::kNumAlertKinds>& counts() const { return counts_; }
   [[nodiscard]] std::vector<std::string> jobs_with_alerts() const;
 
-  /// Called with each alert that is raised or resolved. May be empty.
-  std::function<void(const jobs::Alert&)> changed;
-
  private:
   struct Watched {
     std::optional<double> begun_s, gone_s;  ///< since when the condition holds, or has been gone
@@ -100,6 +106,7 @@ class Alerts {
   void resolve(Watched& watched, double now_s);
 
   double after_s_;
+  AlertSink& sink_;
   std::map<Key, Watched> watched_;  ///< conditions that hold, or whose alert is raised
   std::set<Place> order_;           ///< of raised alerts
   std::deque<jobs::Alert> resolved_;

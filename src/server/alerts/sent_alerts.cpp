@@ -76,12 +76,12 @@ void SentAlerts::changed(const jobs::Alert& alert) {
     raised_.insert_or_assign(blob_of(alert), alert);
     if (enabled_) raise(alert);
   } else if (raised_.erase(blob_of(alert)) > 0 && enabled_) {
-    send(alert);
+    sink_.changed(alert);
   }
 }
 
 void SentAlerts::raise(const jobs::Alert& alert) {
-  send(alert);
+  sink_.changed(alert);
   const StoredAlert stored{
       std::string(name_of(alert.kind)), alert.job, alert.name, alert.text, alert.since_s, alert.raised_s};
   store_.put_blob({blob_of(alert), json_text(stored)}, [](const Result<Ok>&) {});
@@ -101,7 +101,7 @@ void SentAlerts::look(double now_s) {
     for (jobs::Alert alert : *sent) {
       if (raised_.contains(blob_of(alert))) continue;
       alert.resolved_s = clock_.now_s();
-      send(alert);
+      sink_.changed(alert);
     }
   });
 }

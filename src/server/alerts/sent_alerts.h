@@ -3,19 +3,19 @@
 // Problem: raised alerts are in memory only. If a server stops and a condition ends before it, or its standby, runs
 //          again, the receiver would never get the alert's end.
 // Input:   changed(): each alert as it is raised and resolved; delivered(): each end that the receiver has taken.
-// Output:  send() with each alert and its end. kBetweenLooks_s after it has a receiver, when ranks have called again,
+// Output:  each alert and its end, to the sink. kBetweenLooks_s after it has a receiver, when ranks have called again,
 //          and as often later, with the end of each one in the store that is not raised any more.
 // Errors:  a write that fails is not repeated: the end of that alert may be missing. A failed read is repeated.
 // Cost:    a blob per alert that has no end.
 // Threads: io thread.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
+#include "server/alerts/alerts.h"
 #include "server/jobs/alert.h"
 #include "server/work/store_access.h"
 
@@ -25,9 +25,10 @@ class SentAlerts {
  public:
   static constexpr double kBetweenLooks_s = 1800;
 
-  SentAlerts(work::StoreAccess& store, const Clock& clock, work::Due& due)
+  SentAlerts(work::StoreAccess& store, const Clock& clock, work::Due& due, AlertSink& sink)
       : store_(store),
         clock_(clock),
+        sink_(sink),
         alarm_(due, work::Due::Turn::sent_alerts, [this](double now_s) { look(now_s); }) {}
 
   /// Without a receiver: sends nothing. With one after a time without: sends all raised alerts.
@@ -35,14 +36,13 @@ class SentAlerts {
   void changed(const jobs::Alert& alert);
   void delivered(const jobs::Alert& end);
 
-  std::function<void(const jobs::Alert&)> send;
-
  private:
   void raise(const jobs::Alert& alert);
   void look(double now_s);
 
   work::StoreAccess& store_;
   const Clock& clock_;
+  AlertSink& sink_;
   work::Alarm alarm_;
   bool enabled_ = false;
   std::map<std::string, jobs::Alert> raised_;  ///< by blob

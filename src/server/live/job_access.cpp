@@ -53,7 +53,7 @@ JobCommand command_for_live_job(std::function<Result<std::vector<jobs::EventBody
             if (!events) return events.error();
             return Decision{*std::move(events), {}};
           },
-          answer_of(std::move(done))};
+          std::move(done)};
 }
 
 Error job_is_revived(const std::string& job) {

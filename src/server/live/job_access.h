@@ -80,9 +80,4 @@ Error job_is_over(const jobs::Job& job);
 JobCommand command_for_live_job(std::function<Result<std::vector<jobs::EventBody>>(const jobs::Job&)> decide,
                                 work::Done<Ok> done);
 
-/// A callback of JobCache for a request without a result of its own.
-inline std::function<void(const Status&)> answer_of(work::Done<Ok> done) {
-  return [done = std::move(done)](const Status& status) { status ? done(Ok{}) : done(status.error()); };
-}
-
 }  // namespace perseus::live

@@ -27,7 +27,12 @@ Error read_again(const std::string& id) {
 }  // namespace
 
 JobCache::JobCache(work::StoreAccess& store, const Clock& clock, work::Due& due, JobHooks& hooks)
-    : store_(store), clock_(clock), hooks_(hooks), wakes_(hooks_, index_, due), shadows_(hooks_, wakes_, clock) {}
+    : store_(store),
+      clock_(clock),
+      hooks_(hooks),
+      index_(hooks),
+      wakes_(hooks_, index_, due),
+      shadows_(hooks_, wakes_, clock) {}
 
 Status JobCache::open(store::Store& store) {
   auto rows = store.jobs();
@@ -393,7 +398,7 @@ void JobCache::forget_finished(std::size_t keep) {
   for (const auto& [seen_s, id] : over) live_.erase(id);  // its wake, if any, reads it again
 }
 
-void JobCache::remove(const std::string& id, std::function<void(const Status&)> done) {
+void JobCache::remove(const std::string& id, work::Done<Ok> done) {
   const LiveJob* const live = in_memory(id);
   if (live != nullptr && !live->outbox_.all_durable()) {
     return done(Error{ErrorCode::unavailable, "job " + id + " is being written: try again"});

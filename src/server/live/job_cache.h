@@ -61,7 +61,7 @@ class JobCache {
   void shown(LiveJob& live) { hooks_.shown(live); }
   void forget_finished(std::size_t keep);
   /// Removes the job and its log permanently. unavailable while an append is in progress.
-  void remove(const std::string& id, std::function<void(const Status&)> done);
+  void remove(const std::string& id, work::Done<Ok> done);
 
   [[nodiscard]] const JobIndex& index() const { return index_; }
   [[nodiscard]] JobIndex& index() { return index_; }

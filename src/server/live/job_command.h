@@ -12,6 +12,7 @@
 #include "server/jobs/event.h"
 #include "server/jobs/job.h"
 #include "server/store/store.h"
+#include "server/work/done.h"
 
 namespace perseus::live {
 
@@ -24,7 +25,7 @@ struct Decision {
 /// One with `done`, for which a client waits, is decided on a job whose clients' changes are all durable.
 struct JobCommand {
   std::function<Result<Decision>(const jobs::Job&, double now_s)> decide;
-  std::function<void(const Status&)> done;
+  work::Done<Ok> done;
   bool once_durable = false;  ///< ranks and clients do not see it before that; as what a client waits for
 
   [[nodiscard]] bool shown_once_durable() const { return done || once_durable; }

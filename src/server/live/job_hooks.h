@@ -8,11 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "server/live/job_index.h"
 #include "server/live/live_job.h"
 
 namespace perseus::live {
 
-class JobHooks {
+class JobHooks : public IndexWatcher {
  public:
   JobHooks() = default;
   JobHooks(const JobHooks&) = delete;

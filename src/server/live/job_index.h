@@ -8,7 +8,6 @@
 // Threads: io thread.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <unordered_set>
@@ -18,8 +17,20 @@
 
 namespace perseus::live {
 
+/// Learns of changed rows.
+class IndexWatcher {
+ public:
+  virtual void row_changed() = 0;
+  /// The job and its log are removed.
+  virtual void row_erased(const store::JobIndexRow& gone) = 0;
+
+ protected:
+  ~IndexWatcher() = default;
+};
+
 class JobIndex {
  public:
+  explicit JobIndex(IndexWatcher& watcher) : watcher_(watcher) {}
   using Rows = std::map<std::string, store::JobIndexRow>;
 
   [[nodiscard]] Rows::const_iterator begin() const { return rows_.begin(); }
@@ -42,21 +53,19 @@ class JobIndex {
     const store::JobIndexRow gone = std::move(found->second);
     rows_.erase(found);
     note(gone.job);
-    if (on_erased) on_erased(gone);
+    watcher_.row_erased(gone);
   }
   /// Marks the row as changed: data shown beside it have changed.
   void note(const std::string& id) {
     changed_.insert(id);
-    if (on_changed) on_changed(id);
+    watcher_.row_changed();
   }
   std::unordered_set<std::string> take_changed() { return std::exchange(changed_, {}); }
   [[nodiscard]] bool has_changed(const std::string& id) const { return changed_.contains(id); }
   [[nodiscard]] std::size_t changed() const { return changed_.size(); }
 
-  std::function<void(const std::string& id)> on_changed;
-  std::function<void(const store::JobIndexRow& gone)> on_erased;  ///< the job and its log are removed
-
  private:
+  IndexWatcher& watcher_;
   Rows rows_;
   std::unordered_set<std::string> changed_;
 };

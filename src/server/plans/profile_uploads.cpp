@@ -119,7 +119,7 @@ void ProfileUploads::upload(const std::string& job, jobs::NamedProfile profile, 
       jobs_.execute(job, {[known = *known](const jobs::Job& current, double now_s) {
                             return decide_upload(current, known, now_s);
                           },
-                          live::answer_of(done)});
+                          done});
     });
   });
 }

@@ -85,7 +85,7 @@ Status LimitChanges::open(store::Store& from) {
     // What a later version wrote is ignored.
     if (auto read = formats::parse_json_as<StoredLimitChanges>(**text, kKey)) changes_ = std::move(read->changes);
   }
-  for (const LimitChange& change : changes_) on_(event_of(change));
+  for (const LimitChange& change : changes_) listener_.limit_changed(event_of(change));
   return Ok{};
 }
 
@@ -109,7 +109,7 @@ void LimitChanges::note(const jobs::SiteDocument* before, const jobs::SiteDocume
   if (events.empty()) return;
   if (changes_.size() > kMost) changes_.erase(changes_.begin(), changes_.end() - static_cast<std::ptrdiff_t>(kMost));
   store_.put_blob({kKey, json_text(StoredLimitChanges{changes_})}, [this, events](const Result<Ok>&) {
-    for (const jobs::JobEvent& event : events) on_(event);
+    for (const jobs::JobEvent& event : events) listener_.limit_changed(event);
   });
 }
 

@@ -2,7 +2,7 @@
 //
 // Problem: jobs have logs, and a site has one document, which says nothing of earlier ones.
 // Input:   the documents before and after a change.
-// Output:  calls of `on` with an event (kLimitChanged, of job "site/DOMAIN") per domain whose limit differs at any time
+// Output:  LimitListener with an event (kLimitChanged, of job "site/DOMAIN") per domain whose limit differs at any time
 //          from now on, once it is stored, or cannot be; first those of the start.
 // Errors:  a change that cannot be stored is an event of this server until its end.
 // Cost:    O(limits) per change; the last kMost are stored, in one blob.
@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,12 +30,20 @@ struct LimitChange {
   std::int64_t number = 0;
 };
 
+class LimitListener {
+ public:
+  virtual void limit_changed(jobs::JobEvent event) = 0;
+
+ protected:
+  ~LimitListener() = default;
+};
+
 class LimitChanges {
  public:
   static constexpr std::size_t kMost = 200;
 
-  LimitChanges(work::StoreAccess& store, const Clock& clock, std::function<void(jobs::JobEvent)> on)
-      : store_(store), clock_(clock), on_(std::move(on)) {}
+  LimitChanges(work::StoreAccess& store, const Clock& clock, LimitListener& listener)
+      : store_(store), clock_(clock), listener_(listener) {}
 
   /// Reads what is stored, on this thread: for the start.
   Status open(store::Store& from);
@@ -46,7 +53,7 @@ class LimitChanges {
  private:
   work::StoreAccess& store_;
   const Clock& clock_;
-  std::function<void(jobs::JobEvent)> on_;
+  LimitListener& listener_;
   std::vector<LimitChange> changes_;  ///< the oldest first
 };
 

@@ -60,13 +60,13 @@ Status SiteDocuments::open(store::Store& from) {
 void SiteDocuments::apply(std::optional<jobs::SiteDocument> document, std::string text) {
   document_ = std::move(document);
   text_ = std::move(text);
-  applied();
+  user_.document_applied();
 }
 
 void SiteDocuments::changed_to(std::optional<jobs::SiteDocument> document, std::string text, const std::string& by) {
   const std::optional<jobs::SiteDocument> before = document_;
   apply(std::move(document), std::move(text));
-  if (changed) changed(before ? &*before : nullptr, current(), by);
+  user_.document_changed(before ? &*before : nullptr, current(), by);
 }
 
 void SiteDocuments::set(jobs::SiteDocument document, std::optional<std::string> expected, work::Done<Ok> done,

@@ -1,14 +1,13 @@
 // The document of the site in the store: the limits that the server keeps.
 //
 // Problem: several operators change one document; a change may not be lost, and applies only once stored.
-// Output:  current(), and calls of `applied`.
+// Output:  current(), and calls of SiteDocumentUser.
 // Errors:  those of the store. conflict: the document is not the expected one.
 // Cost:    a write per change.
 // Threads: io thread.
 // Source:  docs/decisions/0052.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -20,9 +19,21 @@ namespace perseus::power {
 
 Error no_site();
 
+class SiteDocumentUser {
+ public:
+  /// current() is another one, or null.
+  virtual void document_applied() = 0;
+  /// Another document is stored; null: there was, or is, none.
+  virtual void document_changed(const jobs::SiteDocument* before, const jobs::SiteDocument* after,
+                                const std::string& by) = 0;
+
+ protected:
+  ~SiteDocumentUser() = default;
+};
+
 class SiteDocuments {
  public:
-  explicit SiteDocuments(work::StoreAccess& store) : store_(store) {}
+  SiteDocuments(work::StoreAccess& store, SiteDocumentUser& user) : store_(store), user_(user) {}
 
   /// Reads the document, on this thread: for the start.
   Status open(store::Store& from);
@@ -40,10 +51,6 @@ class SiteDocuments {
   /// Of the present site.
   [[nodiscard]] bool has(std::string_view domain) const { return document_ && document_->site.has(domain); }
 
-  std::function<void()> applied;  ///< current() is another one, or null. Never empty.
-  /// Another document is stored; null: there was, or is, none. May be empty.
-  std::function<void(const jobs::SiteDocument* before, const jobs::SiteDocument* after, const std::string& by)> changed;
-
  private:
   void put(const jobs::SiteDocument& document, const std::string& by, work::Done<Ok> done);
   void remove(const std::string& by, work::Done<Ok> done);
@@ -51,6 +58,7 @@ class SiteDocuments {
   void apply(std::optional<jobs::SiteDocument> document, std::string text);
 
   work::StoreAccess& store_;
+  SiteDocumentUser& user_;
   work::StoreTurns turns_;  ///< what one has read stays until it has put
   std::optional<jobs::SiteDocument> document_;
   std::string text_;  ///< of the document

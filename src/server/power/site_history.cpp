@@ -41,15 +41,8 @@ store::SiteFigures site_figures(const SiteDomainView& domain) {
   return figures;
 }
 
-void SiteHistory::go_on(double now_s) {
-  if (now_s >= next_reading_s_ && !stopping_) {
-    if (const auto view = reading()) take(*view, now_s);
-    next_reading_s_ = (std::floor(now_s / kReading_s) + 1) * kReading_s;
-  }
-  if (!writing_ && due_s_ && now_s >= *due_s_) write();
-}
-
 void SiteHistory::take(const SitePowerView& view, double now_s) {
+  next_reading_s_ = (std::floor(now_s / kReading_s) + 1) * kReading_s;
   Domains& minute = minutes_[minute_at(now_s)];
   for (const SiteDomainView& domain : view.domains) {
     if (domain.parent.empty() || domain.limit) minute[domain.name].add(site_figures(domain));
@@ -60,7 +53,7 @@ void SiteHistory::take(const SitePowerView& view, double now_s) {
     rows -= minutes_.begin()->second.size();
     minutes_.erase(minutes_.begin());
   }
-  if (!due_s_) due_s_ = static_cast<double>(minute_at(now_s) + store::kMinute_s);
+  if (!alarm_.at() && !writing_) alarm_.set(static_cast<double>(minute_at(now_s) + store::kMinute_s));
 }
 
 std::vector<store::SiteRow> SiteHistory::rows_before(std::int64_t start_s) const {
@@ -79,11 +72,12 @@ void SiteHistory::write() {
   const std::vector<store::SiteRow> rows = rows_before(before_s);
   if (rows.empty()) {
     for (work::Done<Ok>& keeper : std::exchange(keepers_, {})) keeper(Ok{});
-    due_s_ = minutes_.empty() ? std::nullopt
-                              : std::optional(static_cast<double>(minutes_.begin()->first + store::kMinute_s));
+    alarm_.set(minutes_.empty() ? std::nullopt
+                                : std::optional(static_cast<double>(minutes_.begin()->first + store::kMinute_s)));
     return;
   }
   writing_ = true;
+  alarm_.set(std::nullopt);
   store_.write_site_history(rows, [this, rows](const Result<Ok>& done) { written(rows, done); });
 }
 
@@ -91,7 +85,7 @@ void SiteHistory::written(const std::vector<store::SiteRow>& rows, const Result<
   writing_ = false;
   if (!done && done.error().code == ErrorCode::unavailable) {
     for (work::Done<Ok>& keeper : std::exchange(keepers_, {})) keeper(done.error());
-    due_s_ = clock_.now_s() + kRetry_s;
+    alarm_.set(clock_.now_s() + kRetry_s);
   } else {
     // A row that the database rejects would be rejected again.
     for (const store::SiteRow& row : rows) forget(row);

@@ -1,8 +1,8 @@
 // The history of the site's domains: what their limits allowed, what was planned and what was drawn, minute by minute.
 //
 // Problem: a utility wants a proof of what a site did under an event, an operator the course of a day.
-// Input:   views of the site, read every kReading_s; each counts for its minute. The root
-//          and the domains with a limit are recorded.
+// Input:   views of the site, when wants_reading(): every kReading_s; each counts for its minute. The root and the
+//          domains with a limit are recorded.
 // Output:  a minute is written once it is over, and in an orderly stop; under a name of its own per server and start,
 //          so that a write whose outcome is unknown is repeated without counting twice. proof(): the store's rows, with
 //          the minutes that this server has not written yet.
@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,23 +32,23 @@ class SiteHistory {
   static constexpr std::size_t kMostKept = 20'000;
 
   /// `source`: unique per server and start.
-  SiteHistory(work::StoreAccess& store, const Clock& clock, std::string source)
-      : store_(store), clock_(clock), source_(std::move(source)) {}
+  SiteHistory(work::StoreAccess& store, const Clock& clock, work::Due& due, std::string source)
+      : store_(store),
+        clock_(clock),
+        alarm_(due, work::Due::Turn::history, [this](double) { write(); }),
+        source_(std::move(source)) {}
 
-  /// What the division of the watts has led to; nothing: there is nothing to record. Never empty.
-  std::function<std::optional<SitePowerView>()> reading;
+  [[nodiscard]] bool wants_reading(double now_s) const { return now_s >= next_reading_s_ && !stopping_; }
+  /// What the division of the watts has led to.
+  void take(const SitePowerView& view, double now_s);
   void proof(const SiteProofQuery& query, work::Done<SiteProof> done);
 
   /// Writes everything, before the server stops; takes no reading after that.
   void keep(work::Done<Ok> done);
-  /// Takes a reading when one is due, and writes the minutes that are over. The allocation wakes the service often
-  /// enough for that.
-  void go_on(double now_s);
 
  private:
   using Domains = std::map<std::string, store::SiteFigures>;
 
-  void take(const SitePowerView& view, double now_s);
   [[nodiscard]] std::vector<store::SiteRow> rows_before(std::int64_t start_s) const;
   void write();
   void written(const std::vector<store::SiteRow>& rows, const Result<Ok>& done);
@@ -60,10 +59,10 @@ class SiteHistory {
 
   work::StoreAccess& store_;
   const Clock& clock_;
+  work::Alarm alarm_;  ///< at the time of the next write
   std::string source_;
   std::map<std::int64_t, Domains> minutes_;  ///< by start: not written yet
   double next_reading_s_ = 0;
-  std::optional<double> due_s_;  ///< time of the next write; nothing: there is nothing to write
   bool writing_ = false, stopping_ = false;
   std::vector<work::Done<Ok>> keepers_;  ///< wait until everything is written
 };

@@ -16,18 +16,19 @@ bool has_grant(const jobs::Job& job) { return job.grant && job.grant->granted_w;
 }  // namespace
 
 SitePower::SitePower(const plans::PlanningOptions& options, work::StoreAccess& store, live::JobCache& jobs,
-                     const Clock& clock, work::Due& due, work::Executor& executor)
+                     const Clock& clock, work::Due& due, work::Executor& executor, LimitListener& listener,
+                     SiteHistory& history)
     : jobs_(jobs),
       clock_(clock),
       alarm_(due, work::Due::Turn::site, [this](double now_s) { go_on(now_s); }),
       executor_(executor),
-      documents_(store),
+      documents_(store, *this),
+      limit_changes_(store, clock, listener),
+      history_(history),
       meters_(store, clock),
       reservations_(options, store),
       powered_jobs_(options, jobs),
-      opened_s_(clock.now_s()) {
-  documents_.applied = [this] { document_applied(); };
-}
+      opened_s_(clock.now_s()) {}
 
 void SitePower::document_applied() {
   powered_jobs_.forget();
@@ -57,6 +58,8 @@ void SitePower::go_on(double now_s) {
   powered_jobs_.forget_removed();
   if (now_s >= next_correction_s_) correct_by_meters(now_s);
   allocate(now_s);
+  if (!history_.wants_reading(now_s)) return;
+  if (const auto view = allocated_now()) history_.take(*view, now_s);
 }
 
 void SitePower::correct_by_meters(double now_s) {

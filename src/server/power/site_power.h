@@ -22,34 +22,36 @@
 #include "base/clock.h"
 #include "server/live/job_cache.h"
 #include "server/plans/planning_options.h"
+#include "server/power/limit_changes.h"
 #include "server/power/powered_jobs.h"
 #include "server/power/reservations.h"
 #include "server/power/site_ahead.h"
 #include "server/power/site_documents.h"
+#include "server/power/site_history.h"
 #include "server/power/site_meters.h"
 #include "server/power/site_power_view.h"
 #include "server/work/store_access.h"
 
 namespace perseus::power {
 
-class SitePower {
+class SitePower final : public SiteReadings, private SiteDocumentUser {
  public:
   static constexpr double kTick_s = 1, kReading_s = 10, kAhead_s = 30, kCorrection_s = 60, kSettled_s = 30;
   /// Plans keep the limits of so much time; what falls later is sent ahead. A tick more than the time to the next plan.
   static constexpr double kPlanned_s = 2 * kTick_s;
 
   SitePower(const plans::PlanningOptions& options, work::StoreAccess& store, live::JobCache& jobs, const Clock& clock,
-            work::Due& due, work::Executor& executor);
+            work::Due& due, work::Executor& executor, LimitListener& listener, SiteHistory& history);
 
   /// Its limits apply as soon as they are stored.
   SiteDocuments& documents() { return documents_; }
+  LimitChanges& limit_changes() { return limit_changes_; }
   SiteMeters& meters() { return meters_; }
   Reservations& reservations() { return reservations_; }
   Result<SitePowerView> view();
   /// See site_meters.h. not_found: there is no site.
   void take_readings(std::vector<jobs::MeterReading> readings, work::Done<Ok> done);
-  /// What the allocation has led to; nothing before the first division.
-  std::optional<SitePowerView> allocated_now();
+  std::optional<SitePowerView> allocated_now() override;
   /// One job under the limits of the document; nothing without a document, or for a job that has ended.
   std::optional<jobs::JobView::SitePart> job_now(const std::string& job);
   /// The running jobs under the limits of now; nothing without a document, or while a job is being read.
@@ -65,7 +67,11 @@ class SitePower {
   SitePowerView view_now();
   void go_on(double now_s);
   void changed();
-  void document_applied();
+  void document_applied() override;
+  void document_changed(const jobs::SiteDocument* before, const jobs::SiteDocument* after,
+                        const std::string& by) override {
+    limit_changes_.note(before, after, by);
+  }
   void allocate(double now_s);
   void release_all();
   /// Compares the meters with what is planned, where no job's power changes.
@@ -86,6 +92,8 @@ class SitePower {
   work::Alarm alarm_;
   work::Executor& executor_;
   SiteDocuments documents_;
+  LimitChanges limit_changes_;
+  SiteHistory& history_;
   SiteMeters meters_;
   Reservations reservations_;
   PoweredJobs powered_jobs_;

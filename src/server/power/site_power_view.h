@@ -85,6 +85,15 @@ struct SitePowerView {
   int unread_jobs = 0;  ///< running ones that this server has not read: they do not count yet
 };
 
+class SiteReadings {
+ public:
+  /// What the allocation has led to; nothing before the first division.
+  virtual std::optional<SitePowerView> allocated_now() = 0;
+
+ protected:
+  ~SiteReadings() = default;
+};
+
 /// A price as what one more kW would bring, in percent: of the mean slowdown or of the throughput of jobs with that
 /// weight in sum, or of the slowest job's rate; 0 without jobs.
 double price_pct_per_kw(model::SiteObjective objective, double price, double weight);

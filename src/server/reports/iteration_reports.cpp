@@ -203,7 +203,7 @@ void IterationReports::keep(live::LiveJob& live, work::Done<Ok> done) {
                                 if (kept != job.kept) decision.events.emplace_back(std::move(kept));
                                 return decision;
                               },
-                              live::answer_of(std::move(done))});
+                              std::move(done)});
 }
 
 void IterationReports::observe_energies(live::LiveJob& live, const jobs::ReportIterations& request,

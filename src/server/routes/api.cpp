@@ -85,7 +85,7 @@ Error out_of_reach(std::string_view job) {
 void Reply::fail(const Error& error) const { send(response_of(error)); }
 
 void Reply::send(http::HttpResponse response) const {
-  if (audit) audit(response.status);
+  if (audit) audit->answered(response.status);
   responder.send(std::move(response));
 }
 
@@ -100,15 +100,10 @@ Api::Api(service::Service& service, access::Tokens& tokens, const Clock& clock, 
       held_(options_.held),
       pages_(jobs::random_hex_id().substr(0, 8)),
       site_changes_(jobs::random_hex_id().substr(0, 8)),
-      large_bodies_(options_.read_large) {
-  if (!options_.chance) {
-    options_.chance = [draw = std::mt19937_64(std::random_device()())]() mutable {
-      return std::uniform_real_distribution<double>(0, 1)(draw);
-    };
-  }
-  tokens_.on_change([this] { end_expired(); });
+      large_bodies_(options_.host) {
+  tokens_.set_user(this);
   if (!options_.later) options_.later = [](const std::function<void()>& work) { work(); };
-  service_.list.on_changed = [this] { changes_.note(clock_.now_s()); };
+  service_.list_changes = &changes_;
 }
 
 void Api::set_limits(const ApiOptions& options) {
@@ -123,8 +118,8 @@ void Api::set_limits(const ApiOptions& options) {
 }
 
 Api::~Api() {
-  tokens_.on_change([] {});
-  service_.list.on_changed = {};
+  tokens_.set_user(nullptr);
+  service_.list_changes = nullptr;
 }
 
 bool Api::is_reader(const http::HttpRequest& request) {
@@ -137,7 +132,7 @@ bool Api::is_reader(const http::HttpRequest& request) {
 
 std::optional<double> Api::next_wake() const {
   std::optional<double> first_s;
-  const auto line_s = options_.warn ? wrong_tokens_.next_line_s() : std::nullopt;
+  const auto line_s = options_.host != nullptr ? wrong_tokens_.next_line_s() : std::nullopt;
   for (const auto& next_s : {changes_.next_wake_s(), events_.next_wake_s(), line_s}) {
     if (next_s && (!first_s || *next_s < *first_s)) first_s = next_s;
   }
@@ -145,8 +140,8 @@ std::optional<double> Api::next_wake() const {
 }
 
 void Api::log_wrong_tokens() {
-  if (!options_.warn) return;
-  if (const auto line = wrong_tokens_.log_line(clock_.now_s())) options_.warn(*line);
+  if (options_.host == nullptr) return;
+  if (const auto line = wrong_tokens_.log_line(clock_.now_s())) options_.host->warn(*line);
 }
 
 void Api::tick() {
@@ -324,33 +319,35 @@ Result<jobs::RegisterJob> Api::owned(const Call& call, jobs::RegisterJob request
 }
 
 bool Api::is_audited(const Route& route) const {
-  return options_.audit && route.method != "GET" && route.access != Access::rank;
+  return options_.host != nullptr && route.method != "GET" && route.access != Access::rank;
 }
 
-std::function<void(int, const access::Identity&)> Api::auditor(const http::HttpRequest& request) const {
+void Audited::answered(int status) const {
+  host.audit(json_object([&](JsonWriter& f) {
+    f.always("token", who.token);
+    f.always("name", who.name);
+    f.always("from", from);
+    f.always("did", did);
+    f.always("status", status);
+  }));
+}
+
+std::shared_ptr<const Audited> Api::audit_of(const http::HttpRequest& request, access::Identity who) const {
   // Percent signs keep characters that change how text is displayed out of the log.
   constexpr std::size_t longest = 300;
   std::string path = access::without_tokens(request.path);
   const bool plain = std::ranges::all_of(path, [](char c) { return c > ' ' && c < 0x7F; });
   if (!plain) path = http::percent_encode(path);
   if (path.size() > longest) path = path.substr(0, longest) + "...";
-  return [sink = options_.audit, from = request.peer, did = fmt::format("{} {}", request.method, path)](
-             int status, const access::Identity& who) {
-    sink(json_object([&](JsonWriter& f) {
-      f.always("token", who.token);
-      f.always("name", who.name);
-      f.always("from", from);
-      f.always("did", did);
-      f.always("status", status);
-    }));
-  };
+  return std::make_shared<const Audited>(
+      Audited{*options_.host, fmt::format("{} {}", request.method, path), request.peer, std::move(who)});
 }
 
 std::optional<http::HttpResponse> Api::refused(const Route& route, const http::HttpRequest& request,
                                                access::Identity& who) {
   auto refusal = refusal_of(route, request, who);
   const bool no_token = refusal && (refusal->status == 401 || refusal->status == 429);  // has a line of its own
-  if (refusal && !no_token && is_audited(route)) auditor(request)(refusal->status, who);
+  if (refusal && !no_token && is_audited(route)) audit_of(request, who)->answered(refusal->status);
   return refusal;
 }
 
@@ -421,7 +418,7 @@ std::optional<http::HttpResponse> Api::refuse(const http::HttpRequest& head) {
   const std::string_view text = head.header("Content-Length").value_or("");
   std::from_chars(text.data(), text.data() + text.size(), length);
   auto too_large = refused_as_too_large(route, length);
-  if (too_large && is_audited(route)) auditor(head)(too_large->status, who);
+  if (too_large && is_audited(route)) audit_of(head, who)->answered(too_large->status);
   return too_large;
 }
 
@@ -433,9 +430,7 @@ void Api::handle(http::HttpRequest request, http::Responder responder) {
   const metrics::Metrics::IoSpan span(*options_.metrics, found.pattern->name);
   Call call{{std::move(responder), {}}, {}, {}, {}};
   if (auto refusal = refused(route, request, call.identity)) return call.send(std::move(*refusal));
-  if (is_audited(route)) {
-    call.audit = [log = auditor(request), who = call.identity](int status) { log(status, who); };
-  }
+  if (is_audited(route)) { call.audit = audit_of(request, call.identity); }
   if (auto refusal = refused_as_too_large(route, request.body.size())) return call.send(std::move(*refusal));
   std::optional<std::string> job;
   for (std::size_t i = 0; i < request.segments.size(); ++i) {

@@ -14,6 +14,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <string_view>
@@ -72,21 +74,31 @@ struct DiskHealth {
   std::string problem;  ///< empty: there is space
 };
 
+/// The process around the API.
+class ApiHost : public BodyReader {
+ public:
+  /// For /metrics.
+  [[nodiscard]] virtual std::optional<http::HttpServerCounts> connections() const { return std::nullopt; }
+  /// For /readyz; nothing: the database is remote.
+  [[nodiscard]] virtual std::optional<DiskHealth> disk() { return std::nullopt; }
+  /// Receives a JSON object per change: the caller, the change and its outcome.
+  virtual void audit(const std::string& /*change*/) {}
+  /// Receives lines for the log.
+  virtual void warn(const std::string& /*line*/) {}
+
+ protected:
+  ~ApiHost() = default;
+};
+
 struct ApiOptions {
   std::string version;
   jobs::EnergyFactors factors;
   std::string (*openapi)() = [] { return std::string(); };    ///< the file's text
   std::string (*dashboard)() = [] { return std::string(); };  ///< the page's text
-  std::function<http::HttpServerCounts()> connections;        ///< for /metrics; may be empty
   std::vector<std::string> hosts;  ///< names by which clients know the server; empty: any, with a token
   /// Runs a piece of work on the io thread after the present one; empty: at once.
   store::Post later;
-  /// Reads a large body on another thread, and what that returns on the io thread; empty: at once.
-  std::function<void(work::Executor::Work)> read_large;
-  std::function<DiskHealth()> disk;  ///< for /readyz; empty: the database is remote
-  /// Receives a JSON object per change: the caller, the change and its outcome. May be empty.
-  std::function<void(const std::string&)> audit;
-  std::function<void(const std::string&)> warn;  ///< receives lines for the log; may be empty
+  ApiHost* host = nullptr;  ///< null: large bodies are read at once
   std::shared_ptr<metrics::Metrics> metrics = std::make_shared<metrics::Metrics>();
   std::size_t metrics_jobs = 50;  ///< jobs with metrics of their own
   access::HeldLimits held;        ///< waits and event streams
@@ -94,9 +106,8 @@ struct ApiOptions {
   std::int64_t jobs_per_token = 1000, ranks_per_token = std::int64_t{1} << 20U;
   /// Limit on the logs of one token's jobs and the blobs that they hold.
   std::int64_t stored_bytes_per_token = 2'000'000'000;
-  double longest_wait_s = 600;     ///< limit of a wait for a plan of /v1; each ends after a random part of it, at least
-                                   ///< half
-  std::function<double()> chance;  ///< from 0 to 1; empty: random
+  double longest_wait_s =
+      600;  ///< limit of a wait for a plan of /v1; each ends after a random part of it, at least half
 };
 
 /// Includes the headers that its status needs.
@@ -104,10 +115,18 @@ http::HttpResponse response_of(const Error& error);
 /// The error for an identity that may not access the job.
 Error out_of_reach(std::string_view job);
 
+/// A change for the audit log.
+struct Audited {
+  ApiHost& host;
+  std::string did, from;
+  access::Identity who;
+  void answered(int status) const;
+};
+
 /// How a request is answered: what a call that waits keeps of it.
 struct Reply {
   http::Responder responder;
-  std::function<void(int status)> audit;  ///< empty for requests that change nothing
+  std::shared_ptr<const Audited> audit;  ///< null for requests that change nothing
 
   void answer(std::string json) const { send(http::json_response(200, std::move(json))); }
   void fail(const Error& error) const;
@@ -121,7 +140,7 @@ struct Call : Reply {
   std::vector<std::string> parts;  ///< values of {…} in the route's path, in order
 };
 
-class Api {
+class Api final : private access::TokensUser {
  public:
   /// rank: same tokens as job, for frequent requests of every rank, which the audit log omits.
   /// all_jobs: reads what is about all jobs: not for tokens of jobs, which see only some.
@@ -166,7 +185,8 @@ class Api {
   std::optional<http::HttpResponse> refused(const Route& route, const http::HttpRequest& request,
                                             access::Identity& who);
   [[nodiscard]] bool is_audited(const Route& route) const;
-  [[nodiscard]] std::function<void(int, const access::Identity&)> auditor(const http::HttpRequest& request) const;
+  /// There must be a host.
+  [[nodiscard]] std::shared_ptr<const Audited> audit_of(const http::HttpRequest& request, access::Identity who) const;
   /// Whether this identity may access the job; nothing: the job must be read first.
   std::optional<bool> reaches(const access::Identity& identity, const std::string& job);
   /// Jobs that the store could not read, with the error.
@@ -183,6 +203,7 @@ class Api {
   /// too_large if the caller's jobs exceed their share of the database.
   [[nodiscard]] Status has_room(const access::Identity& identity) const;
   void end_expired();
+  void tokens_changed() override { end_expired(); }
   void log_wrong_tokens();
   /// Answers 429 if the caller has reached its limit of open calls of this kind.
   bool refuse_if_full(const Call& call, access::HeldCalls::Kind kind, std::size_t waits = 1) const;
@@ -302,6 +323,7 @@ class Api {
   WrongTokens wrong_tokens_;
   double next_expiry_s_ = 0;  ///< next check for expired tokens
   LargeBodies large_bodies_;
+  std::mt19937_64 draw_{std::random_device()()};  ///< of the ends of waits
   bool draining_ = false;
 };
 

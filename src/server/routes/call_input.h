@@ -109,7 +109,7 @@ Result<LegacyResult> parse_body(std::string_view text);
 template <class T>
 void Api::take_body(Call call, void (Api::*handler)(Call, T)) {
   const std::size_t size = call.request.body.size();
-  if (size <= kSmallBody || !options_.read_large) {
+  if (size <= kSmallBody || options_.host == nullptr) {
     auto body = parse_body<T>(call.request.body);
     return body ? (this->*handler)(std::move(call), *std::move(body)) : call.fail(body.error());
   }

@@ -23,7 +23,7 @@ bool LargeBodies::add(const std::string& token, std::size_t bytes, Work work) {
 
 void LargeBodies::start(const std::string& token, Work work) {
   // What the work holds must not end on the other thread.
-  read_([this, token, work = std::move(work)]() mutable -> std::function<void()> {
+  reader_->read_large([this, token, work = std::move(work)]() mutable -> std::function<void()> {
     return [this, token, then = std::exchange(work, nullptr)()] {
       ended(token);
       if (then) then();

@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,12 +20,20 @@
 
 namespace perseus::routes {
 
+class BodyReader {
+ public:
+  /// Runs the work on another thread, and the function that it returns on the io thread.
+  virtual void read_large(work::Executor::Work work) = 0;
+
+ protected:
+  ~BodyReader() = default;
+};
+
 class LargeBodies {
  public:
   using Work = work::Executor::Work;
-  /// `read` runs the work on another thread, and the function that it returns on the io thread, while
-  /// this object exists.
-  explicit LargeBodies(std::function<void(Work)> read) : read_(std::move(read)) {}
+  /// `reader`: null if add() is never called. What it returns runs while this object exists.
+  explicit LargeBodies(BodyReader* reader) : reader_(reader) {}
 
   bool add(const std::string& token, std::size_t bytes, Work work);
 
@@ -42,7 +49,7 @@ class LargeBodies {
   void start(const std::string& token, Work work);
   void ended(const std::string& token);
 
-  std::function<void(Work)> read_;
+  BodyReader* reader_;
   std::map<std::string, OfToken> of_token_;
   std::size_t bytes_ = 0;
 };

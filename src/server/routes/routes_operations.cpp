@@ -75,9 +75,8 @@ void Api::readyz(Call call) {
   const work::StoreHealth store = service_.store_health();
   checks.push_back({"store", store.answers ? "" : store.problem});
   if (!store.answers) checks.back().since_s = with_decimals(store.since_s, 3);
-  if (options_.disk) {
-    const DiskHealth disk = options_.disk();
-    checks.push_back({"disk", disk.problem, std::nullopt, disk.free_bytes});
+  if (const auto disk = options_.host != nullptr ? options_.host->disk() : std::nullopt) {
+    checks.push_back({"disk", disk->problem, std::nullopt, disk->free_bytes});
   }
   checks.push_back({"draining", draining_ ? "the server is stopping" : ""});
   std::string failing;
@@ -100,7 +99,7 @@ void Api::readyz(Call call) {
 void Api::openapi(Call call) { call.responder.send(response_with(openapi_, call.request, "application/json")); }
 
 void Api::metrics(Call call) {
-  const auto http = options_.connections ? std::optional(options_.connections()) : std::nullopt;
+  const auto http = options_.host != nullptr ? options_.host->connections() : std::nullopt;
   std::string text = options_.metrics->text(options_.version, service_.counts(), http, options_.metrics_jobs);
   call.responder.send({200, "text/plain; version=0.0.4", std::make_shared<const std::string>(std::move(text)), {}});
 }

@@ -61,7 +61,7 @@ void Api::next_plan(Call call) {
   wait.max_wait_s = parameters.take<double>("wait_s", "a number of seconds");
   if (const auto error = parameters.error()) return call.fail(*error);
   // Spreads the repeated requests of a cluster's ranks over time.
-  const double bound_s = options_.longest_wait_s * (0.5 + 0.5 * options_.chance());
+  const double bound_s = options_.longest_wait_s * std::uniform_real_distribution<double>(0.5, 1)(draw_);
   wait.max_wait_s = std::min(wait.max_wait_s.value_or(bound_s), bound_s);
   wait_for_plan(call, std::move(wait), timed(clock_, plan_json));
 }

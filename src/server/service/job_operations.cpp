@@ -124,7 +124,7 @@ void JobOperations::see_shape(jobs::SeeShape request, work::Done<Ok> done) {
   access_.with_rank(id, rank, 0, [this, id, rank, epoch, decide, done](const Result<live::LiveJob*>& live) {
     if (!live) return done(live.error());
     if (Status held = live::check_holder((*live)->job, rank, epoch); !held) return done(held.error());
-    jobs_.execute(id, {decide, live::answer_of(done)});
+    jobs_.execute(id, {decide, done});
   });
 }
 
@@ -136,7 +136,7 @@ void JobOperations::finish(const std::string& job, work::Done<Ok> done, const st
                           decision.events.emplace_back(jobs::JobFinished{by});
                           return decision;
                         },
-                        live::answer_of(done)});
+                        done});
 }
 
 void JobOperations::remove(const std::string& job, work::Done<Ok> removed, const std::string& by) {
@@ -153,7 +153,7 @@ void JobOperations::remove(const std::string& job, work::Done<Ok> removed, const
       const jobs::Job& now = (*live)->job;
       return done(Error{ErrorCode::conflict, fmt::format("job {} is {}: finish it first", now.id, name_of(now.state))});
     }
-    jobs_.remove(job, live::answer_of(done));
+    jobs_.remove(job, done);
   });
 }
 

@@ -36,7 +36,6 @@ Service::Service(ServiceOptions given, store::Store& the_store, const Clock& the
       access(jobs, clock_),
       subscriptions(jobs, store, clock_, due),
       recent(jobs, store, clock_),
-      limit_changes(store, clock_, [this](jobs::JobEvent event) { recent.add(std::move(event)); }),
       profiles(options_, store, gate, characterizations),
       uploads(options_, jobs, access, gate),
       latencies(options_, jobs, store, clock_, gate),
@@ -53,12 +52,12 @@ Service::Service(ServiceOptions given, store::Store& the_store, const Clock& the
       operations(jobs, clock_, access, profiles, recent, site),
       reads(clock_, access, frontiers, characterizations, rank_plans),
       reactions(options_, jobs, clock_, {subscriptions, waiting, frontiers, windows, latencies, shapes, list}),
-      site(options_, store, jobs, clock_, due, gate),
-      site_history(store, clock_, jobs::random_hex_id().substr(0, 16)),
+      site_history(store, clock_, due, jobs::random_hex_id().substr(0, 16)),
+      site(options_, store, jobs, clock_, due, gate, *this, site_history),
       forecasts(site, jobs, clock_, due, gate),
       admissions(options_, site, jobs, store, clock_, gate),
-      watch(jobs, clock_, due, options_.alert_after_s),
-      sent_alerts(store, clock_, due) {}
+      watch(jobs, site, clock_, due, options_.alert_after_s, *this),
+      sent_alerts(store, clock_, due, *webhook) {}
 
 std::optional<jobs::EventBody> Service::next_follow_up(live::LiveJob& live, double now_s) {
   return follow_ups.next(live, now_s);
@@ -80,38 +79,29 @@ void Service::committed(live::LiveJob& live, const std::vector<live::SequencedEv
 }
 void Service::shown(live::LiveJob& live) { waiting.answer(live); }
 void Service::removed(live::LiveJob& live) { reactions.removed(live); }
+void Service::row_changed() {
+  if (list_changes != nullptr) list_changes->note(clock_.now_s());
+}
+void Service::row_erased(const store::JobIndexRow& gone) {
+  recent.job_removed(gone);
+  subscriptions.job_removed(gone);
+}
+void Service::changed(const jobs::Alert& alert) {
+  if (options_.log) options_.log(line_of(alert));
+  sent_alerts.changed(alert);
+}
 
 Status Service::read(store::Store& from) {
   if (Status opened = jobs.open(from); !opened) return opened;
   if (Status read = site.documents().open(from); !read) return read;
-  if (Status read = limit_changes.open(from); !read) return read;
+  if (Status read = site.limit_changes().open(from); !read) return read;
   if (Status read = site.meters().open(from); !read) return read;
   if (Status read = site.reservations().open(from); !read) return read;
-  upkeep.emplace(
-      keep_of(options_), store, clock_, due,
-      [this](const std::string& id, std::function<void(const Status&)> done) { jobs.remove(id, std::move(done)); });
+  upkeep.emplace(keep_of(options_), store, clock_, due,
+                 [this](const std::string& id, work::Done<Ok> done) { jobs.remove(id, std::move(done)); });
   stored_bytes.emplace(store, due, work::StoredBytes::count(from), clock_.now_s());
-  return Ok{};
-}
-
-void Service::connect() {
-  site.documents().changed = [this](const auto* before, const auto* after, const std::string& by) {
-    limit_changes.note(before, after, by);
-  };
-  watch.alerts().changed = [this](const jobs::Alert& alert) {
-    if (options_.log) options_.log(line_of(alert));
-    sent_alerts.changed(alert);
-  };
-  sent_alerts.send = [this](const jobs::Alert& alert) {
-    alert.resolved_s ? webhook->send(alerts::format_alert_message(alert), alert)
-                     : webhook->send(alerts::format_alert_message(alert));
-  };
   use(options_.alert_receiver);
-  watch.site = site_history.reading = [this] { return site.allocated_now(); };
-  jobs.index().on_erased = [this](const store::JobIndexRow& gone) {
-    recent.job_removed(gone);
-    subscriptions.job_removed(gone);
-  };
+  return Ok{};
 }
 
 void Service::use(const alerts::AlertReceiver& receiver) {
@@ -131,7 +121,6 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, store::St
   if (!options.random_id) options.random_id = jobs::random_hex_id;
   std::unique_ptr<Service> service(new Service(std::move(options), store, clock, executor));
   if (Status opened = service->read(store); !opened) return opened.error();
-  service->connect();
   return service;
 }
 
@@ -165,7 +154,6 @@ void Service::tick() {
   const double now_s = clock_.now_s();
   due.perform(now_s);
   jobs.forget_finished(static_cast<std::size_t>(options_.finished_jobs_in_memory));
-  site_history.go_on(now_s);
   for (const jobs::Alert& alert : webhook->take_delivered_ends()) sent_alerts.delivered(alert);
   for (const std::string& line : webhook->take_lines()) {
     if (options_.log) options_.log("webhook of alerts: " + line);

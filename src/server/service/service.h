@@ -29,7 +29,6 @@
 #include "server/plans/follow_ups.h"
 #include "server/plans/held_plans.h"
 #include "server/plans/latency_replans.h"
-#include "server/power/limit_changes.h"
 #include "server/power/site_admissions.h"
 #include "server/power/site_forecasts.h"
 #include "server/power/site_history.h"
@@ -41,6 +40,7 @@
 #include "server/service/registrations.h"
 #include "server/service/service_counts.h"
 #include "server/service/service_options.h"
+#include "server/views/job_changes.h"
 #include "server/views/job_reads.h"
 #include "server/views/recent_events.h"
 #include "server/views/subscriptions.h"
@@ -51,7 +51,7 @@
 
 namespace perseus::service {
 
-class Service final : private live::JobHooks {
+class Service final : private live::JobHooks, private power::LimitListener, private alerts::AlertSink {
  public:
   /// Reads the index of all jobs, and no log. The store, clock and executor must outlive the service; work that the
   /// executor finishes after the service's end has no effect.
@@ -88,7 +88,6 @@ class Service final : private live::JobHooks {
   Service(ServiceOptions given, store::Store& the_store, const Clock& the_clock, work::Executor& executor);
   /// Reads the store, on this thread: for the start.
   Status read(store::Store& from);
-  void connect();
   void use(const alerts::AlertReceiver& receiver);
 
   std::optional<jobs::EventBody> next_follow_up(live::LiveJob& live, double now_s) override;
@@ -100,6 +99,10 @@ class Service final : private live::JobHooks {
   void committed(live::LiveJob& live, const std::vector<live::SequencedEvent>& events) override;
   void shown(live::LiveJob& live) override;
   void removed(live::LiveJob& live) override;
+  void row_changed() override;
+  void row_erased(const store::JobIndexRow& gone) override;
+  void limit_changed(jobs::JobEvent event) override { recent.add(std::move(event)); }
+  void changed(const jobs::Alert& alert) override;
 
   ServiceOptions options_;
   const Clock& clock_;
@@ -120,7 +123,6 @@ class Service final : private live::JobHooks {
   live::JobAccess access;
   views::Subscriptions subscriptions;
   views::RecentEvents recent;
-  power::LimitChanges limit_changes;
   plans::StoredProfiles profiles;
   plans::ProfileUploads uploads;
   plans::LatencyReplans latencies;
@@ -137,14 +139,15 @@ class Service final : private live::JobHooks {
   JobOperations operations;
   views::JobReads reads;
   JobReactions reactions;
-  power::SitePower site;
   power::SiteHistory site_history;
+  power::SitePower site;
   power::SiteForecasts forecasts;
   power::SiteAdmissions admissions;
   reports::EnergyCounters energy;
   alerts::AlertWatch watch;
-  alerts::SentAlerts sent_alerts;
   std::shared_ptr<alerts::AlertWebhook> webhook = std::make_shared<alerts::AlertWebhook>();
+  alerts::SentAlerts sent_alerts;
+  views::JobChanges* list_changes = nullptr;  ///< notes changes of `list`
 };
 
 }  // namespace perseus::service

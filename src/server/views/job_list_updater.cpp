@@ -12,12 +12,6 @@ constexpr std::size_t kRowsAtOnce = 128;
 
 }  // namespace
 
-JobListUpdater::JobListUpdater(live::JobCache& jobs, const Clock& clock) : jobs_(jobs), clock_(clock) {
-  jobs_.index().on_changed = [this](const std::string&) {
-    if (on_changed) on_changed();
-  };
-}
-
 const JobList& JobListUpdater::list() {
   update();
   return list_;

@@ -8,7 +8,6 @@
 // Threads: io thread.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,8 +20,7 @@ namespace perseus::views {
 
 class JobListUpdater {
  public:
-  /// Calls `on_changed` when a row has changed; list() is then up to date.
-  JobListUpdater(live::JobCache& jobs, const Clock& clock);
+  JobListUpdater(live::JobCache& jobs, const Clock& clock) : jobs_(jobs), clock_(clock) {}
 
   /// All jobs with their committed changes. The row of a live job has the reports that are not in its log yet since the
   /// last event or refresh().
@@ -37,7 +35,6 @@ class JobListUpdater {
   std::vector<JobList::Change> take_changes();
   /// Rebuilds changed rows if there are many, so that the next request does not wait for them.
   void update_if_many();
-  std::function<void()> on_changed;
 
  private:
   void update();

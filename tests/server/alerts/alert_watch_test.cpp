@@ -9,7 +9,10 @@
 namespace perseus::alerts {
 namespace {
 
-class AlertWatchTest : public ::testing::Test, protected testing::ServiceParts {
+class AlertWatchTest : public ::testing::Test,
+                       protected testing::ServiceParts,
+                       protected power::SiteReadings,
+                       protected AlertSink {
  protected:
   AlertWatchTest() { base.create("job"); }
   /// Ticks at each wake for that long; the number of ticks.
@@ -33,7 +36,11 @@ class AlertWatchTest : public ::testing::Test, protected testing::ServiceParts {
   }
   std::size_t raised() { return watch.alerts().page({10, {}, {}}).alerts.size(); }
 
-  AlertWatch watch{base.jobs(), base.clock(), due, 60};
+  void changed(const jobs::Alert& /*alert*/) override {}
+  std::optional<power::SitePowerView> allocated_now() override { return allocated; }
+
+  std::optional<power::SitePowerView> allocated;
+  AlertWatch watch{base.jobs(), *this, base.clock(), due, 60, *this};
 };
 
 TEST_F(AlertWatchTest, RanksWithoutPermissionAreCountedAndAdviceIsNot) {
@@ -50,17 +57,13 @@ TEST_F(AlertWatchTest, RanksWithoutPermissionAreCountedAndAdviceIsNot) {
 }
 
 TEST_F(AlertWatchTest, DomainsAreLookedAtWhereTheWattsAreAllocated) {
-  bool allocates = true;
-  watch.site = [&allocates] {
-    power::SitePowerView view;
-    power::SiteDomainView& domain = view.domains.emplace_back();
-    domain.name = "hall";
-    domain.limit = Watts(1000);
-    domain.counted = Watts(1500);
-    domain.missing = Watts(100);
-    view.domains.emplace_back().name = "row";
-    return allocates ? std::optional(view) : std::nullopt;
-  };
+  allocated.emplace().domains.resize(2);
+  power::SiteDomainView& domain = allocated->domains[0];
+  domain.name = "hall";
+  domain.limit = Watts(1000);
+  domain.counted = Watts(1500);
+  domain.missing = Watts(100);
+  allocated->domains[1].name = "row";
   pass(90);
   const auto page = watch.alerts().page({10, {}, {}});
   ASSERT_EQ(page.alerts.size(), 2U);
@@ -68,7 +71,7 @@ TEST_F(AlertWatchTest, DomainsAreLookedAtWhereTheWattsAreAllocated) {
   EXPECT_EQ(page.alerts[0]->name, "hall");
   pass(90);
   EXPECT_EQ(raised(), 2U) << "a round over the jobs leaves them";
-  allocates = false;
+  allocated.reset();
   pass(30);
   EXPECT_EQ(raised(), 0U);
 }

@@ -13,13 +13,11 @@ using jobs::AlertKind;
 
 constexpr double kAfter_s = 300;
 
-class AlertsTest : public ::testing::Test {
+class AlertsTest : public ::testing::Test, protected AlertSink {
  protected:
-  AlertsTest() {
-    alerts.changed = [this](const Alert& alert) {
-      changes.push_back(
-          fmt::format("{} {} {}", alert.resolved_s ? "resolved" : "raised", name_of(alert.kind), alert.job));
-    };
+  void changed(const Alert& alert) override {
+    changes.push_back(
+        fmt::format("{} {} {}", alert.resolved_s ? "resolved" : "raised", name_of(alert.kind), alert.job));
   }
   /// Looks at the facts every ten seconds for that long.
   void pass(double seconds) {
@@ -33,7 +31,7 @@ class AlertsTest : public ::testing::Test {
     return page.alerts.empty() ? "" : page.alerts.front()->text;
   }
 
-  Alerts alerts{kAfter_s};
+  Alerts alerts{kAfter_s, *this};
   AlertFacts facts = [] {
     AlertFacts made;
     made.job = "job";

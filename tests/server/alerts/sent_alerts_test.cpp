@@ -16,14 +16,15 @@ using jobs::Alert;
 
 class SentAlertsTest : public ::testing::Test {
  protected:
-  struct Server {
+  struct Server : AlertSink {
     explicit Server(std::shared_ptr<testing::TestDatabase> database, bool enabled = true)
-        : base(std::move(database)), alerts(std::make_shared<SentAlerts>(base.access_to_store(), base.clock(), due)) {
-      alerts->send = [this](const Alert& alert) {
-        sent.push_back((alert.resolved_s ? "resolved " : "firing ") + alert.job + " " + alert.text);
-        if (alert.resolved_s) alerts->delivered(alert);  // at once
-      };
+        : base(std::move(database)),
+          alerts(std::make_shared<SentAlerts>(base.access_to_store(), base.clock(), due, *this)) {
       alerts->enable(enabled);
+    }
+    void changed(const Alert& alert) override {
+      sent.push_back((alert.resolved_s ? "resolved " : "firing ") + alert.job + " " + alert.text);
+      if (alert.resolved_s) alerts->delivered(alert);  // at once
     }
     void raise(const std::string& job) {
       alerts->changed({jobs::AlertKind::over_power, job, "gpt", "much power", 5, 10, {}});

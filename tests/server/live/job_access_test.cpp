@@ -89,7 +89,7 @@ TEST_F(JobAccessTest, AJobOfALaterVersionIsShownAndNotChanged) {
   live().job.unknown_events = 1;
   EXPECT_EQ(shown_sequence(), 2);
   Answer<Ok> done;
-  access_.execute("job", {{}, answer_of(done.take())});
+  access_.execute("job", {{}, done.take()});
   EXPECT_EQ(done->error().code, ErrorCode::unavailable);
   EXPECT_THAT(done->error().message, HasSubstr("later version"));
 }
@@ -113,7 +113,7 @@ TEST_F(JobAccessTest, AJobThatIsOverRejectsChanges) {
   EXPECT_EQ(done->error().code, ErrorCode::conflict);
   EXPECT_EQ(done->error().message, "job job is finished");
   Answer<Ok> unknown;
-  access_.execute("nowhere", {{}, answer_of(unknown.take())});
+  access_.execute("nowhere", {{}, unknown.take()});
   base_.settle();
   EXPECT_EQ(unknown->error().code, ErrorCode::not_found);
 }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/server/service/jobs_in_memory.h"
+
 namespace perseus::live {
 namespace {
 
@@ -17,7 +19,8 @@ store::JobIndexRow row_of(const std::string& job) {
 }
 
 TEST(JobIndex, RecordsEachChangedRowOnce) {
-  JobIndex index;
+  testing::TestHooks hooks;
+  JobIndex index(hooks);
   index.emplace("a", row_of("a"));
   index.emplace("b", row_of("b"));
   index["a"].state = "deployed";
@@ -30,15 +33,14 @@ TEST(JobIndex, RecordsEachChangedRowOnce) {
 }
 
 TEST(JobIndex, AnErasedRowIsAChangeWithItsLastState) {
-  JobIndex index;
+  testing::TestHooks hooks;
+  JobIndex index(hooks);
   index.emplace("a", row_of("a"));
   index["a"].state = "finished";
   index.take_changed();
-  std::vector<std::string> gone;
-  index.on_erased = [&](const store::JobIndexRow& row) { gone.push_back(row.job + " " + row.state); };
   index.erase("b");
   index.erase(index.find("a")->first);  // the id is in the row that goes
-  EXPECT_THAT(gone, ElementsAre("a finished"));
+  EXPECT_THAT(hooks.erased, ElementsAre("a finished"));
   EXPECT_THAT(index.take_changed(), UnorderedElementsAre("a"));
   EXPECT_EQ(index.size(), 0U);
 }

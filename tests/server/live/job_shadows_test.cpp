@@ -24,7 +24,7 @@ class JobShadowsTest : public ::testing::Test {
 
   testing::ServiceParts parts_;
   testing::TestHooks hooks_;
-  JobIndex index_;
+  JobIndex index_{hooks_};
   work::Due alarms_;
   JobWakes wakes_{hooks_, index_, alarms_};
   JobShadows shadows_{hooks_, wakes_, parts_.base.clock()};

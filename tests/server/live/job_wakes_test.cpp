@@ -22,7 +22,7 @@ class JobWakesTest : public ::testing::Test {
 
   testing::JobsInMemory base_;
   testing::TestHooks hooks_;
-  JobIndex index_;
+  JobIndex index_{hooks_};
   work::Due due_;
   JobWakes wakes_{hooks_, index_, due_};
 };

@@ -17,14 +17,14 @@ jobs::SiteDocument site_of(const std::string& domains) {
 
 class LimitChangesTest : public ::testing::Test {
  protected:
-  struct Server {
+  struct Server : LimitListener {
     explicit Server(std::shared_ptr<testing::TestDatabase> database) : base(std::move(database)) {}
     testing::JobsInMemory base;
     std::vector<std::string> events;
-    std::shared_ptr<LimitChanges> changes =
-        std::make_shared<LimitChanges>(base.access_to_store(), base.clock(), [this](const jobs::JobEvent& event) {
-          events.push_back(event.job + ": " + event.text + (event.by.empty() ? "" : " by " + event.by));
-        });
+    std::shared_ptr<LimitChanges> changes = std::make_shared<LimitChanges>(base.access_to_store(), base.clock(), *this);
+    void limit_changed(jobs::JobEvent event) override {
+      events.push_back(event.job + ": " + event.text + (event.by.empty() ? "" : " by " + event.by));
+    }
   };
   std::shared_ptr<testing::TestDatabase> database_ = std::make_shared<testing::TestDatabase>();
   Server one_{database_};

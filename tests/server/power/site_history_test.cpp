@@ -28,14 +28,11 @@ class SiteHistoryTest : public ::testing::Test, protected testing::ServiceParts 
     history = made("this start");
   }
   std::shared_ptr<SiteHistory> made(const std::string& source) {
-    const auto one = std::make_shared<SiteHistory>(base.access_to_store(), base.clock(), source);
-    one->reading = [this] { return allocates ? std::optional(view) : std::nullopt; };
-    return one;
+    return std::make_shared<SiteHistory>(base.access_to_store(), base.clock(), base.due(), source);
   }
   void go_to(double s) {
     base.clock().advance(kBegin_s + s - now_s());
-    history->go_on(now_s());
-    base.settle();
+    if (allocates && history->wants_reading(now_s())) history->take(view, now_s());
     base.due().perform(now_s());
     base.settle();
   }

@@ -54,7 +54,7 @@ class Asked {
   std::array<char, 4096> bytes_{};
 };
 
-class LargeBody : public ::testing::Test {
+class LargeBody : public ::testing::Test, protected routes::ApiHost {
  protected:
   LargeBody()
       : api_(target_.service(), tokens_, clock_, options()),
@@ -69,10 +69,11 @@ class LargeBody : public ::testing::Test {
   }
   routes::ApiOptions options() {
     routes::ApiOptions options;
-    options.read_large = [this](work::Executor::Work work) {
-      target_.submit(work::Executor::Kind::request, std::move(work));
-    };
+    options.host = this;
     return options;
+  }
+  void read_large(work::Executor::Work work) override {
+    target_.submit(work::Executor::Kind::request, std::move(work));
   }
   /// Runs the I/O thread alone until the handler has had so many requests.
   void run_until_handled(int requests) {
@@ -148,10 +149,11 @@ TEST(LargeExchange, OfTooManyPartsIsRefusedBeforeTheyAreRead) {
 }
 
 /// Bodies of several tokens, and the thread that reads them, by hand.
-class LargeBodiesInTurn : public ::testing::Test {
+class LargeBodiesInTurn : public ::testing::Test, protected routes::BodyReader {
  protected:
+  void read_large(work::Executor::Work work) override { to_read_.push_back(std::move(work)); }
   bool add(const std::string& token, std::size_t bytes = 1) {
-    return bodies_->add(token, bytes, [this, token]() -> std::function<void()> {
+    return bodies_.add(token, bytes, [this, token]() -> std::function<void()> {
       read_ += token;
       return {};
     });
@@ -162,8 +164,7 @@ class LargeBodiesInTurn : public ::testing::Test {
 
   std::deque<work::Executor::Work> to_read_;
   std::string read_;  ///< tokens
-  std::shared_ptr<routes::LargeBodies> bodies_ =
-      std::make_shared<routes::LargeBodies>([this](work::Executor::Work work) { to_read_.push_back(std::move(work)); });
+  routes::LargeBodies bodies_{this};
 };
 
 TEST_F(LargeBodiesInTurn, OneTokenHasOneInWorkAndOthersGoFirst) {

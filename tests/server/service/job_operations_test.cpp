@@ -23,7 +23,11 @@ class JobOperationsTest : public ::testing::Test, protected testing::ServicePart
   }
 
   views::RecentEvents recent_{base.jobs(), base.access_to_store(), base.clock()};
-  power::SitePower site_{options, base.access_to_store(), base.jobs(), base.clock(), due, base};
+  struct : power::LimitListener {
+    void limit_changed(jobs::JobEvent /*event*/) override {}
+  } listener_;
+  power::SiteHistory history_{base.access_to_store(), base.clock(), due, "a test"};
+  power::SitePower site_{options, base.access_to_store(), base.jobs(), base.clock(), due, base, listener_, history_};
   JobOperations operations_{base.jobs(), base.clock(), access, *profiles, recent_, site_};
 };
 

@@ -24,7 +24,8 @@ struct TestHooks final : live::JobHooks {
   std::function<void(live::LiveJob&)> on_shown;
   std::optional<double> next_due_s;
   std::vector<std::string> woken;
-  int times_shown = 0;
+  int times_shown = 0, rows_changed = 0;
+  std::vector<std::string> erased;  ///< ID STATE
 
   std::optional<jobs::EventBody> next_follow_up(live::LiveJob& live, double now_s) override {
     return follow_up ? follow_up(live, now_s) : std::nullopt;
@@ -44,6 +45,8 @@ struct TestHooks final : live::JobHooks {
     if (on_shown) on_shown(live);
   }
   void removed(live::LiveJob& /*live*/) override {}
+  void row_changed() override { ++rows_changed; }
+  void row_erased(const store::JobIndexRow& gone) override { erased.push_back(gone.job + " " + gone.state); }
 };
 
 class JobsInMemory : public work::Executor {
