@@ -1,17 +1,31 @@
 #include "planning/planner/realize.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace perseus::planner {
 
-Realizer::Realizer(const model::ComputationDag& dag) : dag_(dag), before_(model::neighbors_before_s(dag)) {}
+Realizer::Realizer(const model::ComputationDag& dag) : before_(model::neighbors_before_s(dag)) {
+  std::map<std::pair<int, Watts>, int> known;
+  for (int i = 0; i < static_cast<int>(dag.computations.size()); ++i) {
+    const Watts waiting = dag.blocking_power_of(i);
+    const auto [kind, is_new] =
+        known.try_emplace({dag.computations[i].type, waiting}, static_cast<int>(options_.size()));
+    first_option_.push_back(kind->second);
+    if (!is_new) continue;
+    for (const model::Measurement& m : dag.type_of(i).options) {
+      options_.push_back({m.time.value(), (m.energy - waiting * m.time).value()});
+    }
+  }
+}
 
 Realizer::Outcome Realizer::realize(const model::Plan& plan) {
   double effective_j = 0;
   const auto run = [&](int i) {
-    const model::Measurement& option = dag_.type_of(i).options[plan[i]];
-    effective_j += (option.energy - dag_.blocking_power_of(i) * option.time).value();
-    return option.time.value();
+    const Option& own = option(i, plan[i]);
+    effective_j += own.effective_j;
+    return own.time_s;
   };
   const double makespan_s = model::longest_path(before_, run, end_s_);
   return {Seconds(makespan_s), Joules(effective_j)};

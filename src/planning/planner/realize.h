@@ -25,6 +25,14 @@ class Realizer {
     Joules effective_energy;
   };
   Outcome realize(const model::Plan& plan);
+
+  struct Option {
+    double time_s, effective_j;
+  };
+  [[nodiscard]] const Option& option(int computation, int option) const {
+    return options_[first_option_[computation] + option];
+  }
+
   /// Makespans for `lanes` sets of durations at once: time_s[i][k] is that of computation i in set k.
   void makespans(const std::vector<const double*>& time_s, std::size_t lanes, double* makespan_s);
 
@@ -32,8 +40,9 @@ class Realizer {
   [[nodiscard]] const std::vector<double>& ends_s() const { return ends_s_; }
 
  private:
-  const model::ComputationDag& dag_;
   model::Neighbors<double> before_;
+  std::vector<Option> options_;    // of each type and blocking power, together
+  std::vector<int> first_option_;  // per computation
   std::vector<double> end_s_;
   std::vector<double> ends_s_;  ///< [computation][lane]
 };

@@ -24,6 +24,7 @@ Rounding::Rounding(const model::ComputationDag& dag, const Kinds& kinds, const R
   const auto latency = [&](const model::Dependency& d) { return relaxation.ticks(d.latency); };
   before_ = model::neighbors_before<Integer>(dag, latency);
   after_ = model::neighbors_after<Integer>(dag, latency);
+  relaxed_.resize(n);
   choice_.resize(n);
   start_.resize(n);
   end_.resize(n);
@@ -36,7 +37,18 @@ const std::vector<int>& Rounding::round(const RoundingWeights& weights) {
   return choice_;
 }
 
+void Rounding::read_relaxation() {
+  if (read_at_ == relaxation_.deadline_ticks() && pivots_read_ == relaxation_.pivots()) return;
+  read_at_ = relaxation_.deadline_ticks();
+  pivots_read_ = relaxation_.pivots();
+  for (int i = 0; i < static_cast<int>(relaxed_.size()); ++i) {
+    const auto [slower, faster] = relaxation_.mix(i);
+    relaxed_[i] = {relaxation_.end_ticks(i), slower, faster, relaxation_.joules_per_tick(i)};
+  }
+}
+
 bool Rounding::round_by(Integer latest, const RoundingWeights& weights) {
+  read_relaxation();
   if (!forward_to_relaxed_ends(weights, latest)) return false;
   backward_from(std::max(relaxation_.deadline_ticks(), makespan_), weights.discount);
   forward_into_slack();
@@ -62,11 +74,10 @@ bool Rounding::forward_to_relaxed_ends(const RoundingWeights& weights, Integer l
   for (int i = 0; i < n; ++i) {
     const Integer start = model::earliest_start(before_, i, end_);
     const TimedChoice* const choices = choices_of(i);
-    const auto [slower, faster] = relaxation_.mix(i);
-    const Integer window = relaxation_.end_ticks(i) - start;
+    const auto& [relaxed_end, slower, faster, price] = relaxed_[i];
+    const Integer window = relaxed_end - start;
     int choice = slower;
     if (choices[slower].time > window) {
-      const double price = relaxation_.joules_per_tick(i);
       double least = std::numeric_limits<double>::infinity();
       for (int c = slower; c <= last_choice_[i]; ++c) {
         const auto over = static_cast<double>(choices[c].time - window);
@@ -95,7 +106,7 @@ void Rounding::backward_from(Integer deadline, double discount) {
     const int now = choice_[i];
     int slowest = now;
     while (slowest > 0 && choices[slowest - 1].time <= window) --slowest;
-    if (slowest != now) choice_[i] = cheapest(choices, slowest, now, discount * relaxation_.joules_per_tick(i));
+    if (slowest != now) choice_[i] = cheapest(choices, slowest, now, discount * relaxed_[i].joules_per_tick);
     latest_end_[i] = end;
     latest_start_[i] = end - choices[choice_[i]].time;
   }

@@ -60,6 +60,14 @@ class Rounding {
     double energy_j;
   };
 
+  // What the relaxation says of a computation at its current deadline.
+  struct Relaxed {
+    Integer end;
+    int slower, faster;
+    double joules_per_tick;
+  };
+
+  void read_relaxation();
   // False as soon as a computation ends after `latest`: later sweeps only slow computations down.
   bool forward_to_relaxed_ends(const RoundingWeights& weights, Integer latest);
   void backward_from(Integer deadline, double discount);
@@ -69,6 +77,9 @@ class Rounding {
   [[nodiscard]] static int cheapest(const TimedChoice* choices, int first, int last, double joules_per_tick);
 
   const Relaxation& relaxation_;
+  std::vector<Relaxed> relaxed_;
+  Integer read_at_ = -1;  // deadline and pivots of relaxed_
+  long pivots_read_ = -1;
   std::vector<TimedChoice> choices_;
   std::vector<int> first_choice_, last_choice_;  // per computation; the last one counted from its first
   model::Neighbors<Integer> before_, after_;
