@@ -18,6 +18,7 @@
 #include "bench/cases.h"
 #include "planning/baselines/best_of_all.h"
 #include "planning/model/default_plan.h"
+#include "planning/model/neighbors.h"
 #include "planning/model/reference_plans.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/look_up.h"
@@ -68,12 +69,34 @@ Gap gap_of(const model::ComputationDag& dag, const model::Frontier& frontier) {
   return gap;
 }
 
-/// The gap at the deadlines that jobs run at, and what the other methods' plans add.
+/// The same pipeline without options that no plan of that deadline can take: with the others at their fastest, each
+/// ends in time.
+model::ComputationDag without_late_options(const model::ComputationDag& dag, Seconds deadline) {
+  const auto fastest = [&](int i) {
+    return std::ranges::min(dag.type_of(i).options, {}, &model::Measurement::time).time.value();
+  };
+  std::vector<double> end_s, latest_start_s;
+  model::longest_path(model::neighbors_before_s(dag), fastest, end_s);
+  model::latest_starts(model::neighbors_after_s(dag), fastest, deadline.value(), latest_start_s);
+  model::ComputationDag reduced = dag;
+  reduced.types.clear();
+  for (int i = 0; i < static_cast<int>(dag.computations.size()); ++i) {
+    const double most_s = (1 + kLastDigits) * (latest_start_s[i] + 2 * fastest(i) - end_s[i]);
+    model::ComputationType type = dag.type_of(i);
+    std::erase_if(type.options, [&](const model::Measurement& m) { return m.time.value() > most_s; });
+    reduced.computations[i].type = static_cast<int>(reduced.types.size());
+    reduced.types.push_back(std::move(type));
+  }
+  return reduced;
+}
+
+/// The gap at the deadlines that jobs run at, the part of it at T_max that no plan can close, and what the other
+/// methods' plans add.
 void report_wanted(const std::vector<Case>& cases) {
   fmt::print("\n| case | T_max |");
   for (const double tolerance : model::kUsualTolerances) fmt::print(" + {:g} % |", 100 * tolerance);
-  fmt::print(" mean, largest | with all methods | CPU [ms] |\n| --- | --- |");
-  for (std::size_t k = 0; k < std::size(model::kUsualTolerances) + 3; ++k) fmt::print(" --- |");
+  fmt::print(" at least, T_max | mean, largest | with all methods | CPU [ms] |\n| --- | --- |");
+  for (std::size_t k = 0; k < std::size(model::kUsualTolerances) + 4; ++k) fmt::print(" --- |");
   fmt::print("\n");
   for (const Case& problem : cases) {
     const Result<model::ComputationDag> dag = load(problem);
@@ -82,6 +105,9 @@ void report_wanted(const std::vector<Case>& cases) {
     fmt::print("| {} | {:.3f} |", problem.name(), gap_pct(*dag, alone, (1 + kLastDigits) * t_max));
     for (const double tolerance : model::kUsualTolerances)
       fmt::print(" {:.3f} |", gap_pct(*dag, alone, (1 + tolerance) * (1 + kLastDigits) * t_max));
+    const Joules bound = alone.bound.at(t_max);
+    const Joules reached = planner::compute_lower_bound(without_late_options(*dag, t_max)).bound.at(t_max);
+    fmt::print(" {:.3f} |", 100 * ((reached - bound) / (bound + dag->total_blocking_power() * t_max)));
     model::Frontier all;
     const double ms = median_cpu_ms(3, [&] { all = *baselines::plan_best_of_all(*dag); });
     const Gap without = gap_of(*dag, alone), with = gap_of(*dag, all);

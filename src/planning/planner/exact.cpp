@@ -1,6 +1,7 @@
 #include "planning/planner/exact.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <iterator>
@@ -21,6 +22,7 @@
 #include "planning/planner/rounding_weights.h"
 #include "planning/planner/run_annealing.h"
 #include "planning/planner/run_descent.h"
+#include "planning/planner/splices.h"
 
 namespace perseus::planner {
 namespace {
@@ -49,6 +51,11 @@ EffortLevel level_of(Effort effort) {
 // A deadline a little before each wanted one is rounded as well, with half as many weights: plans end late, and the
 // relaxed optimum may be easier to round there.
 constexpr double kBeforeWanted = 1.5e-4;
+
+// Splices fill the gaps between rounded deadlines: of a DAG of n computations one of sqrt(n) / 5 is rounded.
+int rounded_one_of(std::size_t computations) {
+  return static_cast<int>(std::clamp(std::lround(std::sqrt(static_cast<double>(computations)) / 5), 1L, 10L));
+}
 
 // Relative error of sums over an iteration.
 constexpr double kLastDigits = 1e-10;
@@ -210,7 +217,11 @@ class Planner {
       const std::vector<int>& choices = rounding.round(weights);
       candidates.add(choices, rounding.makespan_ticks(), rounding.effective_energy_j());
     };
-    sweep(relaxation, [&](const Deadline& deadline) {
+    // Where clocks are limited, these plans are only where the search for others begins, which costs more.
+    const bool splices = min_dwell_ == Seconds(0);
+    EffortLevel level = level_;
+    if (splices) level.every *= rounded_one_of(dag_.computations.size());
+    sweep(relaxation, level, [&](const Deadline& deadline) {
       if (deadline.weights != kAllWeights) return add(kWeights[deadline.weights]);
       for (const RoundingWeights& weights : kWeights) add(weights);
       add(Rounding::kPunctual);
@@ -218,6 +229,12 @@ class Planner {
     });
     if (check_.stopped()) return {};
     model::Frontier frontier{candidates.realize(realizer_, check_), relaxation.curve()};
+    if (check_.stopped()) return {};
+    if (splices) {
+      const int spans = std::max(1, options_.deadlines * level_.between / level_.every);
+      Splices(dag_, runs_.fastest_everywhere(), realizer_)
+          .add_to(frontier.points, frontier.bound, spans, wanted_, check_);
+    }
     if (check_.stopped()) return {};
     set_energies(dag_, frontier);
     thin_out(frontier.points, kPointsPerDeadline * options_.deadlines, wanted_);
@@ -262,7 +279,7 @@ class Planner {
         add(runs_.cheapest(relaxation, {dwell, options_.switch_latency, price_factor}, check_));
       }
     };
-    sweep(relaxation, [&](const Deadline&) { add_all(1); });
+    sweep(relaxation, level_, [&](const Deadline&) { add_all(1); });
     // Limits make plans slower than the relaxation assumes; higher prices than those of T_min fill the fast end.
     for (double factor = 1; factor < kHighestPriceFactor && !check_.stopped(); factor *= kPriceStep) add_all(factor);
     if (check_.stopped()) return {};
@@ -364,10 +381,10 @@ class Planner {
   }
 
   template <class Realize>
-  void sweep(Relaxation& relaxation, Realize realize) {
+  void sweep(Relaxation& relaxation, const EffortLevel& level, Realize realize) {
     const std::vector<Deadline> deadlines =
-        deadlines_between(t_min_, relaxation.t_star(), options_.deadlines, level_, wanted_,
-                          level_.varied * weights_at_wanted(dag_.computations.size()));
+        deadlines_between(t_min_, relaxation.t_star(), options_.deadlines, level, wanted_,
+                          level.varied * weights_at_wanted(dag_.computations.size()));
     for (std::size_t i = 0; i < deadlines.size(); ++i) {
       relaxation.lower_deadline(deadlines[i].time, check_);
       if (check_.stopped()) return;
@@ -432,7 +449,8 @@ double estimated_planning_s(const model::ComputationDag& dag, const PlannerOptio
   const auto n = static_cast<double>(dag.computations.size());
   const double density = level_of(options.effort).density(), deadlines = density * options.deadlines;
   // With prices in steps (planning/planner/relaxation.h), two or three thousand searches.
-  const double sweep_s = std::min(4e-10 * n * n * dag.num_ranks(), 1.5e-4 * n), rounding_s = 3e-8 * n * deadlines;
+  const double sweep_s = std::min(4e-10 * n * n * dag.num_ranks(), 1.5e-4 * n);
+  const double rounding_s = (3e-8 / rounded_one_of(dag.computations.size()) + 1e-8) * n * deadlines;
   const bool limited = options.switch_latency > Seconds(0) || options.min_dwell > Seconds(0);
   return sweep_s + rounding_s + (limited ? sweep_s + 1.9 * density + 4e-6 * n * deadlines : 0);
 }

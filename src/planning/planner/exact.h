@@ -23,14 +23,15 @@
 
 namespace perseus::planner {
 
-/// low realizes a fifth of the deadlines; high four times as many, in five ways each, and keeps up to twice as many
-/// points. T_max, the usual tolerances and the deadlines of `also` are realized in 16 to 96 ways, four times as many
-/// with high effort. Each effort realizes all plans of a lower one, so its frontier is no worse unless it drops points.
+/// low works at a fifth of the deadlines; high at four times as many, in five ways each, and keeps up to twice as many
+/// points. Of a large DAG one deadline of up to ten is rounded, and splices of these plans fill the rest (splices.h).
+/// T_max, the usual tolerances and the deadlines of `also` are rounded in 16 to 96 ways, four times as many with high
+/// effort. Each effort rounds all that a lower one does.
 enum class Effort { low, normal, high };
 
 struct PlannerOptions {
   Effort effort = Effort::normal;
-  int deadlines = 1000;            ///< realized deadlines between T_min and T*, besides T_max and `also`
+  int deadlines = 1000;            ///< about as many points between T_min and T*, besides T_max and `also`
   std::vector<Seconds> also = {};  ///< further deadlines to realize, each with a point of its own if one is found
   std::vector<model::Plan> candidates = {};  ///< of other methods: no point of the frontier is worse than any of them
   Seconds switch_latency;                    ///< time from request to arrival of a clock; 0: clocks change at once
