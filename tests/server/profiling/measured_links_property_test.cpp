@@ -6,8 +6,16 @@
 #include <cmath>
 
 #include "oracles/dice.h"
+#include "planning/model/build_dag.h"
+#include "planning/model/default_plan.h"
 #include "planning/model/make_schedule.h"
+#include "planning/model/reference_plans.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/realize.h"
 #include "server/profiling/measured_pipelines.h"
+#include "server/profiling/online_profiler.h"
+#include "server/profiling/plan_loss.h"
+#include "server/profiling/profile_estimate.h"
 #include "tests/support/simulated_job.h"
 #include "tests/support/simulated_profile.h"
 
@@ -124,6 +132,51 @@ TEST(MeasuredLinks, NeedThreeIterationsOfAllRanksWithTimes) {
     pipelines.add(result);
   }
   EXPECT_FALSE(pipelines.links());
+}
+
+/// Energy lost at T_max, percent, by the plan for the estimate with these links.
+double lost_pct(const SimulatedJob& job, const model::Schedule& schedule, const ProfileEstimate& estimate,
+                const model::TransferLatency& links) {
+  const model::ComputationDag& dag = job.dag();
+  const auto t_max = [](const model::ComputationDag& of) {
+    return planner::Realizer(of).realize(model::all_maximum_clock(of)).time;
+  };
+  const auto planned = model::build_dag(estimate.profile, schedule, {estimate.blocking_power, links}).value();
+  const model::Frontier frontier = planner::plan_exact(planned);
+  const model::Plan& plan = frontier.points[model::default_point(frontier, t_max(planned))].plan;
+  return plan_loss(dag, planner::plan_exact(dag), plan, t_max(dag)).strict_loss_pct;
+}
+
+/// Chunks of an interleaved schedule leave slack between the last rank and the first: at the highest clock no rank
+/// waits for that link. The windows of online profiling use the slack, so they measure the link.
+TEST(MeasuredLinks, ThatNothingWaitsForAreFoundByTheWindowsOfOnlineProfiling) {
+  const model::Schedule schedule = model::make_schedule("interleaved-1f1b", {3, 6, 2}).value();
+  const auto link = [](double ms) { return model::BoundaryLatency{Seconds(ms / 1e3), Seconds(ms / 1e3)}; };
+  testing::SimulationOptions options;
+  options.transfer_latency = model::TransferLatency({link(0.2), link(0.2), link(6)});
+  std::uint64_t seed = 0;
+  std::optional<LinkedJob> linked;
+  model::TransferLatency at_highest;
+  do {
+    ASSERT_LT(++seed, 200U);
+    const model::Profile truth = testing::invented_profile({.stages = 6}, seed);
+    linked = LinkedJob{schedule, SimulatedJob(truth, schedule, options, seed)};
+    at_highest = measured(*linked, 3).value().latency;
+  } while (at_highest.boundaries[2].forward < Seconds(0.011));
+  ProfilingJob job = linked->job.job();
+  job.measure_links = true;
+  OnlineProfiler profiler = OnlineProfiler::create(job).value();
+  for (ProfilingStep step = profiler.next(); step.window() != nullptr; step = profiler.next()) {
+    ASSERT_TRUE(profiler.hand_out(*step.window()).ok());
+    for (const RankResult& result : linked->job.run(*step.window())) ASSERT_TRUE(profiler.report(result).ok());
+  }
+  const ProfileEstimate estimate = profiler.estimate().value();
+  const auto lost = [&](const model::TransferLatency& links) {
+    return lost_pct(linked->job, schedule, estimate, links);
+  };
+  const double with_true = lost(options.transfer_latency);
+  EXPECT_NEAR(lost(estimate.links.value().latency), with_true, 0.02);
+  EXPECT_GT(lost(at_highest), with_true + 0.1) << "the link does not matter";
 }
 
 TEST(MeasuredLinks, OfReplicasAreTheSlowestOnes) {
