@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <utility>
 
 #include "planning/model/build_dag.h"
@@ -80,9 +79,9 @@ class Lanes {
     for (std::size_t k = 0; k + 1 < lanes_; ++k) squares += (values[k] - mean) * (values[k] - mean);
     return {mean, std::sqrt(squares / std::max(count - 1, 1.0))};
   }
-  /// Gives each computation that decides the end of a draw's iteration, where that is later than at maximum clock, a
-  /// clock higher by `steps`. False: no draw is later.
-  bool raise_deciding(model::Plan& plan, const std::vector<double>& highest_s, int steps) {
+  /// Gives each computation that decides the end of a draw's iteration, where that is later than at maximum clock, the
+  /// next faster clock; `at_once`, or without one: the highest. False: no draw is later.
+  bool raise_deciding(model::Plan& plan, const std::vector<double>& highest_s, bool at_once) {
     const std::vector<double> makespan_s = makespans_s(plan);
     const std::vector<double>& end_s = realizer_.ends_s();
     const auto end_of = [&](int i, std::size_t lane) { return end_s[static_cast<std::size_t>(i) * lanes_ + lane]; };
@@ -107,11 +106,13 @@ class Lanes {
       }
     }
     for (std::size_t i = 0; i < plan.size(); ++i) {
-      if (raised[i]) plan[i] = static_cast<std::uint16_t>(std::max(0, plan[i] - steps));
+      if (!raised[i]) continue;
+      const std::uint16_t faster = next(plan, i, false);
+      plan[i] = at_once || faster == plan[i] ? std::uint16_t{0} : faster;
     }
     return std::ranges::find(raised, true) != raised.end();
   }
-  /// Gives computations the next lower clocks, one at a time, each where it saves most per mean lateness over the
+  /// Gives computations the next slower clocks, one at a time, each where it saves most per mean lateness over the
   /// draws, while the mean time stays within the limit.
   void lower_some(model::Plan& plan, double limit_s, StopCheck& check) {
     std::vector<bool> kept(plan.size());
@@ -128,9 +129,9 @@ class Lanes {
         best = i;
       }
       if (best == plan.size()) return;
-      ++plan[best];
+      const std::uint16_t before = std::exchange(plan[best], next(plan, best, true));
       if (spread(makespans_s(plan)).first <= limit_s) continue;
-      --plan[best];
+      plan[best] = before;
       kept[best] = true;
     }
   }
@@ -148,28 +149,43 @@ class Lanes {
   [[nodiscard]] const double* times_s(const model::Plan& plan, std::size_t computation) const {
     return time_s_[dag_.computations[computation].type].data() + plan[computation] * lanes_;
   }
-  /// By the means, of the clock below; none: there is no lower one.
-  [[nodiscard]] double saving_of_next_j(const model::Plan& plan, std::size_t i) const {
-    const auto& options = dag_.type_of(static_cast<int>(i)).options;
-    if (plan[i] + std::size_t{1} >= options.size()) return 0;
-    const Watts waiting = dag_.blocking_power_of(static_cast<int>(i));
-    const auto effective = [&](const model::Measurement& m) { return m.energy - waiting * m.time; };
-    return (effective(options[plan[i]]) - effective(options[plan[i] + std::size_t{1}])).value();
+  [[nodiscard]] double effective_j(std::size_t i, std::size_t option) const {
+    const model::Measurement& m = dag_.type_of(static_cast<int>(i)).options[option];
+    return (m.energy - dag_.blocking_power_of(static_cast<int>(i)) * m.time).value();
   }
-  /// Per computation: the mean over the draws of what the next lower clock adds to the iteration's time.
+  /// By the means, of the clocks that need less energy the fastest (`slower`), or of the faster clocks the one that
+  /// needs least: clocks that others beat in both are skipped. The plan's own clock if there is none.
+  [[nodiscard]] std::uint16_t next(const model::Plan& plan, std::size_t i, bool slower) const {
+    const auto& options = dag_.type_of(static_cast<int>(i)).options;
+    const auto worse = [&](std::size_t option, bool in_time) {
+      return in_time ? options[option].time.value() : effective_j(i, option);
+    };
+    std::size_t best = plan[i];
+    for (std::size_t option = 0; option < options.size(); ++option) {
+      if (worse(option, !slower) >= worse(plan[i], !slower)) continue;
+      if (best == plan[i] || worse(option, slower) < worse(best, slower)) best = option;
+    }
+    return static_cast<std::uint16_t>(best);
+  }
+  [[nodiscard]] double saving_of_next_j(const model::Plan& plan, std::size_t i) const {
+    return effective_j(i, plan[i]) - effective_j(i, next(plan, i, true));
+  }
+  /// Per computation: the mean over the draws of what the next slower clock adds to the iteration's time.
   std::vector<double> lateness_of_next_s(const model::Plan& plan) {
     const std::vector<double> makespan_s = makespans_s(plan);
     const std::vector<double>& end_s = realizer_.ends_s();
     std::vector<double> late_s(plan.size()), latest_start_s;
+    std::vector<const double*> next_s(plan.size());
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      next_s[i] = time_s_[dag_.computations[i].type].data() + next(plan, i, true) * lanes_;
+    }
     for (std::size_t lane = 0; lane + 1 < lanes_; ++lane) {
       const auto duration_s = [&](int i) { return times_s(plan, static_cast<std::size_t>(i))[lane]; };
       model::latest_starts(after_, duration_s, makespan_s[lane], latest_start_s);
       for (std::size_t i = 0; i < plan.size(); ++i) {
-        const auto& options = dag_.types[dag_.computations[i].type].options;
-        if (plan[i] + std::size_t{1} >= options.size()) continue;
-        const double* own_s = times_s(plan, i);
-        const double slack_s = latest_start_s[i] + own_s[lane] - end_s[i * lanes_ + lane];
-        const double longer_s = own_s[lanes_ + lane] - own_s[lane];
+        const double own_s = times_s(plan, i)[lane];
+        const double slack_s = latest_start_s[i] + own_s - end_s[i * lanes_ + lane];
+        const double longer_s = next_s[i][lane] - own_s;
         late_s[i] += std::max(0.0, longer_s - slack_s) / static_cast<double>(lanes_ - 1);
       }
     }
@@ -237,8 +253,7 @@ Result<model::Frontier> expected_frontier(const model::ComputationDag& dag, cons
     // Where clocks arrive late or have to stay, only a plan without changes is known to be what it claims.
     model::Plan plan = limited ? highest : fastest->plan;
     const std::vector<double> highest_s = lanes.makespans_s(highest);
-    const auto steps = [](int round) { return round < kFineRounds ? 1 : std::numeric_limits<std::uint16_t>::max(); };
-    for (int round = 1; lanes.raise_deciding(plan, highest_s, steps(round)); ++round) {
+    for (int round = 1; lanes.raise_deciding(plan, highest_s, round >= kFineRounds); ++round) {
       if (round % kOffered == 0) offer(plan);
       if (check.stop(lanes.cost())) return planning_stopped();
     }

@@ -143,6 +143,34 @@ TEST(ExpectedFrontier, SavesWithoutBeingLateInAnyDraw) {
   EXPECT_LE(p.mean_time(in_time->plan), model::kSameTime * p.mean_time(model::all_maximum_clock(p.dag)));
 }
 
+/// A clock slower and dearer than a lower one was where raising and lowering ended.
+TEST(ExpectedFrontier, ClocksThatOthersBeatAreSkipped) {
+  model::Profile with = balanced_profile(4);
+  for (model::ProfileEntry& entry : with.entries) {
+    model::Measurement& beaten = entry.measurements[3];
+    beaten.time = 1.2 * beaten.time;
+    beaten.energy = 1.2 * beaten.energy;
+  }
+  const std::vector<model::Profile> draws = draws_of(with, 0.02, 8);
+  const auto least_j = [](Planned&& p) {
+    const Seconds t_max = p.mean_time(model::all_maximum_clock(p.dag));
+    const model::Plan plan(p.dag.computations.size(), 2);
+    const planner::Realizer::Outcome late = planner::Realizer(p.dag).realize(plan);
+    p.by_means.points = {{late.time, late.effective_energy, late.effective_energy, {}, plan}};
+    const model::Frontier expected = expected_frontier(p.dag, p.drawn, p.by_means, p.never).value();
+    return expected.points[model::default_point(expected, t_max)].energy;
+  };
+  model::Profile without = with;
+  std::vector<model::Profile> draws_without = draws;
+  const auto take_away = [](model::Profile& profile) {
+    for (model::ProfileEntry& entry : profile.entries) entry.measurements.erase(entry.measurements.begin() + 3);
+  };
+  take_away(without);
+  std::ranges::for_each(draws_without, take_away);
+  const Joules one = least_j({.profile = with, .draws = draws});
+  EXPECT_NEAR(one / least_j({.profile = without, .draws = draws_without}), 1, 1e-6);
+}
+
 /// That no draw is late is more than "no slower" asks for: what is left of T_max saves energy.
 TEST(ExpectedFrontier, NoClockOfThePlanThatKeepsMaximumClocksTimeCanBeLower) {
   const Planned p;
