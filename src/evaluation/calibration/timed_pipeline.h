@@ -6,10 +6,11 @@
 // Input:   a valid ComputationDag with one stage per rank, built without latencies and with `load` and
 //          `optimizer_step` types where such time is possible; durations per computation (of a load: the measured
 //          seconds that its unknown scales; of a tail: ignored).
-// Output:  makespans, and gradients of one critical path each. The makespan is convex and piecewise linear in the
-// unknowns. Cost:    makespans(): O(plans * (computations + dependencies)), eight plans side by side. gradient():
-// O(path). Threads: one thread per object. Source:  docs/fidelity.md. planning/checker/plan_run.h, not this file, makes
-// the reported predictions.
+// Output:  makespans, and of one critical path each the gradient. The makespan is convex and piecewise linear in the
+//          unknowns.
+// Cost:    makespans(): O(plans * (computations + dependencies)), eight plans side by side; gradient(): O(path).
+// Threads: one thread per object.
+// Source:  docs/fidelity.md. planning/checker/plan_run.h, not this file, makes the reported predictions.
 #pragma once
 
 #include <Eigen/Core>
