@@ -33,8 +33,8 @@
 #include "planning/planner/realize.h"
 #include "server/profiling/curve_family.h"
 #include "server/profiling/expected_frontier.h"
-#include "server/profiling/plan_loss.h"
 #include "server/profiling/pooled_profile.h"
+#include "tests/support/plan_loss.h"
 
 namespace perseus::bench {
 namespace {
@@ -109,7 +109,7 @@ class Judge {
     verdict.later_pct.push_back(100 * (real.time / claimed.time - 1));
     verdict.dearer_pct.push_back(100 * (energy(real.effective_energy) / energy(claimed.effective_energy) - 1));
     verdict.slower_pct.push_back(100 * (real.time / highest_.time - 1));
-    verdict.lost_pct.push_back(profiling::plan_loss(dag_, best_, claimed.plan, real.time).strict_loss_pct);
+    verdict.lost_pct.push_back(testing::plan_loss(dag_, best_, claimed.plan, real.time).strict_loss_pct);
     const auto total = [&](Joules effective, Seconds time) { return effective + dag_.total_blocking_power() * time; };
     const Joules claimed_reference = total(at_highest.effective_energy, t_max);
     const Joules true_reference = total(highest_.effective_energy, highest_.time);

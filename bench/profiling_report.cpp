@@ -11,7 +11,7 @@
 // from the estimate; the report runs that plan on the truth, at its own fastest point and at T' = 1.2 T_min of the
 // truth. The plan is good if at both it takes at most 0.2 % more energy than the plan from the noise-free profile,
 // and is late by at most the standard deviation of one iteration's time (0.14 %, computed). It is strictly good if it
-// also loses at most 0.2 % against the best plan for the time that it really took (src/server/profiling/plan_loss.h).
+// also loses at most 0.2 % against the best plan for the time that it really took (tests/support/plan_loss.h).
 // Near T_min, where the frontier is steep, that is much harder.
 #include <fmt/format.h>
 
@@ -31,8 +31,8 @@
 #include "planning/planner/look_up.h"
 #include "planning/planner/realize.h"
 #include "server/profiling/online_profiler.h"
-#include "server/profiling/plan_loss.h"
 #include "server/profiling/profile_estimate.h"
+#include "tests/support/plan_loss.h"
 #include "tests/support/simulated_job.h"
 
 namespace perseus::bench {
@@ -65,7 +65,7 @@ model::Plan translated(const model::ComputationDag& from, const model::Plan& pla
 }
 
 struct Verdict {
-  profiling::PlanLoss fastest, slow;
+  testing::PlanLoss fastest, slow;
   double noise_pct = 0;
   [[nodiscard]] bool good() const {
     return std::max(fastest.loss_pct, slow.loss_pct) <= kGoodPct &&
@@ -93,7 +93,7 @@ class Judge {
     const Seconds highest = planner::Realizer(dag).realize(model::Plan(dag.computations.size())).time;
     const model::Plan fastest = translated(dag, planner::look_up(frontier, highest).plan, truth_);
     const model::Plan slow = translated(dag, planner::look_up(frontier, deadline).plan, truth_);
-    return {profiling::plan_loss(truth_, best_, fastest, highest_), profiling::plan_loss(truth_, best_, slow, deadline),
+    return {testing::plan_loss(truth_, best_, fastest, highest_), testing::plan_loss(truth_, best_, slow, deadline),
             noise_pct_};
   }
 
@@ -282,7 +282,7 @@ struct Arguments {
 };
 
 void print_run(int seed, const Run& run) {
-  const profiling::PlanLoss &fast = run.at_stop.fastest, &slow = run.at_stop.slow;
+  const testing::PlanLoss &fast = run.at_stop.fastest, &slow = run.at_stop.slow;
   fmt::print(stderr, "  seed {}: {}, {:+.3f} / {:.3f} at T_max, {:+.3f} / {:.3f} at 1.2 T_min; {}\n", seed,
              run.at_stop.good() ? "good" : "not good", fast.loss_pct, fast.late_pct, slow.loss_pct, slow.late_pct,
              run.why);

@@ -2,10 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
+#include <utility>
 
 namespace perseus::profiling {
 namespace {
+
+// Share of computations, one in so many, at a clock near the plan's that was measured least; what is near, as a share
+// of the highest clock.
+constexpr int kOneInSoMany = 4;
+constexpr double kNearShare = 0.03;
 
 void shuffle(std::vector<int>& values, std::mt19937_64& engine) {
   for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[engine() % i]);
@@ -37,9 +44,28 @@ ClockChoice first_clocks(const Layout& layout, double lowest_clock_share, std::m
   return choice;
 }
 
-ClockChoice clocks_of_plans(const Layout& layout, const PlanningProblem& problem, const std::vector<model::Plan>& plans,
-                            std::mt19937_64& engine) {
+ClockChoice clocks_of_plans(const Layout& layout, const Samples& samples, const PlanningProblem& problem,
+                            const std::vector<model::Plan>& plans, std::mt19937_64& engine) {
   const model::ComputationDag& dag = problem.reaching();
+  std::map<std::pair<model::Instruction, Megahertz>, int> counts;  // of samples, of all stages
+  for (int t = 0; t < layout.num_types(); ++t) {
+    const ProfiledType& type = layout.types[t];
+    for (std::size_t c = 0; c < type.clocks.size(); ++c) {
+      counts[{type.instruction, type.clocks[c]}] += samples.cells(t)[c].log_time.count;
+    }
+  }
+  const auto least_measured_near = [&](int t, int clock) {
+    const ProfiledType& type = layout.types[t];
+    const int lowest = problem.ranges()[t].reach;
+    int least = clock;
+    for (int c = problem.ranges()[t].first; c <= lowest; ++c) {
+      const double apart = std::abs(type.clocks[c].value() - type.clocks[clock].value());
+      const bool near = std::abs(c - clock) <= 1 || apart <= kNearShare * type.clocks.front().value();
+      if (near && counts[{type.instruction, type.clocks[c]}] < counts[{type.instruction, type.clocks[least]}])
+        least = c;
+    }
+    return least;
+  };
   ClockChoice choice(layout.types.size());
   for (int t = 0; t < layout.num_types(); ++t) {
     if (!layout.types[t].has_clock()) choice[t].assign(layout.types[t].occurrences, 0);
@@ -48,7 +74,11 @@ ClockChoice clocks_of_plans(const Layout& layout, const PlanningProblem& problem
     for (const int c : computations) {
       const int t = problem.profiled_type(dag.computations[c].type);
       const model::Plan& plan = plans[engine() % plans.size()];
-      if (layout.types[t].has_clock()) choice[t].push_back(problem.ranges()[t].first + plan[c]);
+      if (!layout.types[t].has_clock()) continue;
+      int clock = problem.ranges()[t].first + plan[c];
+      if (engine() % kOneInSoMany == 0) clock = least_measured_near(t, clock);
+      ++counts[{layout.types[t].instruction, layout.types[t].clocks[clock]}];
+      choice[t].push_back(clock);
     }
   }
   return choice;

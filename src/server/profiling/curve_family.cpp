@@ -23,6 +23,8 @@ constexpr Shape kShapes[] = {{0.01, 0}, {0.05, 0}, {0.05, 0.02}, {0.05, 0.06}};
 constexpr double kSteps[] = {0.0003, 0.001, 0.003, 0.01};
 constexpr double kNearlyAsLikely = 1;  // in log likelihood
 constexpr double kLoneStddev = 1;
+// Rare steps: this share of clocks differs from its neighbors by so much, where a kernel or a memory clock changes.
+constexpr double kRareShare = 0.02, kRareStep = 0.02;
 
 // Candidate deviations of a member: in height, smoothly over clocks, with kinks, and at each clock by itself;
 // increasing. Stages that run other layers differ a lot in height, somewhat smoothly, and hardly by clock: the steps
@@ -94,12 +96,13 @@ double standard_normal(std::mt19937_64& engine) {
   return radius * std::cos(2 * std::numbers::pi * uniform(engine));
 }
 
-CurveFamily::CurveFamily(std::vector<CurvePosition> positions, std::vector<Observations> members)
+CurveFamily::CurveFamily(std::vector<CurvePosition> positions, std::vector<Observations> members, bool rare_steps)
     : positions_(std::move(positions)) {
   for (const Deviation& size : kDeviations) deviations_.push_back(deviation_prior(positions_, size));
   for (Observations& observations : members) members_.push_back({std::move(observations), kFirstDeviation, {}, {}});
   fit();
   condition();
+  if (rare_steps) find_steps();
 }
 
 CurveFamily::Evidence CurveFamily::evidence_of(const Observations& observations, int deviation) const {
@@ -203,14 +206,47 @@ void CurveFamily::fit() {
 
 void CurveFamily::condition() {
   const auto n = static_cast<Eigen::Index>(positions_.size());
-  Matrix information = Matrix::Zero(n, n);
-  Vector weighted = Vector::Zero(n);
+  information_ = Matrix::Zero(n, n);
+  weighted_ = Vector::Zero(n);
   for (const Member& member : members_) {
-    information += member.evidence.information;
-    weighted += member.evidence.weighted;
+    information_ += member.evidence.information;
+    weighted_ += member.evidence.weighted;
   }
-  common_root_ = whitened_information(prior_lower_, information).solve_lower(prior_lower_.transpose());
-  common_mean_ = common_root_.transpose() * (common_root_ * weighted);
+  common_root_ = whitened_information(prior_lower_, information_).solve_lower(prior_lower_.transpose());
+  common_mean_ = common_root_.transpose() * (common_root_ * weighted_);
+}
+
+/// Rare steps that are more likely than not become part of the curve, one after another; the others are drawn.
+void CurveFamily::find_steps() {
+  constexpr double kVariance = kRareStep * kRareStep;
+  std::vector<bool> found(positions_.size());
+  for (;;) {
+    rare_.clear();
+    const Vector residual = weighted_ - information_ * common_mean_;
+    const Matrix shared = common_root_ * information_;
+    double most = 1;
+    std::size_t likeliest = positions_.size();
+    for (std::size_t k = 0; k < positions_.size(); ++k) {
+      if (positions_[k].curve == kLone || found[k]) continue;
+      const auto i = static_cast<Eigen::Index>(k);
+      const double known = std::max(0.0, information_(i, i) - shared.col(i).squaredNorm());
+      const double variance = kVariance / (1 + kVariance * known);
+      const double step = variance * residual[i];
+      const double odds =
+          kRareShare / (1 - kRareShare) * std::exp(0.5 * (step * step / variance - std::log1p(kVariance * known)));
+      if (odds > most) {
+        most = odds;
+        likeliest = k;
+      }
+      rare_.push_back({k, odds / (1 + odds), step, std::sqrt(variance)});
+    }
+    if (likeliest == positions_.size()) return;
+    found[likeliest] = true;
+    Matrix prior = prior_lower_ * prior_lower_.transpose();
+    prior(static_cast<Eigen::Index>(likeliest), static_cast<Eigen::Index>(likeliest)) += kVariance;
+    prior_lower_ = Cholesky(std::move(prior)).lower();
+    condition();
+  }
 }
 
 Matrix CurveFamily::covariance(int member) const {
@@ -238,7 +274,16 @@ std::vector<std::vector<Vector>> CurveFamily::draws(int count, std::mt19937_64& 
     return values;
   };
   std::vector<Vector> common;
-  for (int k = 0; k < count; ++k) common.emplace_back(common_mean_ + common_root_.transpose() * noise());
+  for (int k = 0; k < count; ++k) {
+    Vector& drawn = common.emplace_back(common_mean_ + common_root_.transpose() * noise());
+    for (const RareStep& rare : rare_) {
+      if (uniform(engine) >= rare.probability) continue;
+      const auto i = static_cast<Eigen::Index>(rare.position);
+      const double step = rare.mean + rare.stddev * standard_normal(engine);
+      drawn[i] += step;  // the rest of the curve then explains that much less
+      drawn -= common_root_.transpose() * (common_root_ * information_.col(i)) * step;
+    }
+  }
   std::vector<std::vector<Vector>> draws(count);
   for (const Member& member : members_) {
     const Matrix& deviation = deviations_[member.deviation];

@@ -6,7 +6,8 @@
 // Model:   member z_s = c + d_s over a common grid of positions. c: Gaussian process, wide quadratic in log clock plus
 //          a smooth part plus independent steps; d_s: an offset, a smooth part, kinks, steps, all small. The
 //          roughness, and how far each member may deviate from the others, maximize the likelihood (so a member unlike
-//          the others is estimated on its own). Given these, the posterior is exact.
+//          the others is estimated on its own). Given these, the posterior is exact. Rare steps, if wanted: those more
+//          likely than not are part of the curve, each other one of the draws with its probability.
 // Input:   positions; per member any linear observations of its z with independent Gaussian errors. Values should be
 //          centered: the prior mean is 0, its standard deviation 1 in height.
 // Output:  mean and covariance of a member; joint draws of all of them.
@@ -43,7 +44,8 @@ double uniform(std::mt19937_64& engine);
 
 class CurveFamily {
  public:
-  CurveFamily(std::vector<CurvePosition> positions, std::vector<Observations> members);
+  /// Rare steps: a few clocks may differ from their neighbors by far more than the others do, in all members.
+  CurveFamily(std::vector<CurvePosition> positions, std::vector<Observations> members, bool rare_steps = false);
 
   [[nodiscard]] int members() const { return static_cast<int>(members_.size()); }
   struct Posterior {
@@ -75,6 +77,7 @@ class CurveFamily {
   double fit_common();
   double fit_deviation(Member& member, double likelihood);
   void condition();
+  void find_steps();
   [[nodiscard]] static Cholesky whitened_information(const Matrix& prior_lower, const Matrix& information);
   [[nodiscard]] Vector given_common(const Member& member, const Vector& common) const;
 
@@ -85,6 +88,13 @@ class CurveFamily {
   Matrix prior_lower_;  // Cholesky factor of the common curve's prior
   Matrix common_root_;  // root' root is its posterior covariance
   Vector common_mean_;
+  Matrix information_;  // of all members' observations about the common curve
+  Vector weighted_;
+  struct RareStep {
+    std::size_t position;
+    double probability, mean, stddev;  // the latter two if there is one
+  };
+  std::vector<RareStep> rare_;
 };
 
 }  // namespace perseus::profiling

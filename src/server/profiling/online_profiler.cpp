@@ -35,8 +35,8 @@ constexpr double kTimesTheMean = 4, kShareOfTheWorst = 0.8, kTimesLate = 4;
 // The noise of a single value up to which the tolerance is what the options say.
 constexpr double kUsualNoise = 0.01;
 // Refining ends when the iterations up to the limit would leave more than this share of the uncertainty, if it falls on
-// as it did in the last windows, and at most so many tolerances are expected to be lost.
-constexpr double kBetter = 0.95, kLevelTolerances = 4;
+// as it did in the last windows, and no more than the tolerance is expected to be lost.
+constexpr double kBetter = 0.95;
 constexpr std::size_t kLeastWindows = 24, kLastWindows = 36;
 // Windows in turns: at the highest clock, which all else is compared with; twice the clocks that decide which plan is
 // best; the plan, whose clocks were chosen because they look good.
@@ -163,7 +163,7 @@ struct OnlineProfiler::State {
     // A rank that reports years of iteration time asks for more rest than an int holds.
     const double rest = std::ceil(slowdown_pct / options.mean_slowdown_pct) - count;
     window.rest = static_cast<int>(std::clamp<double>(rest, 0, std::numeric_limits<int>::max()));
-    window.doubt_pct = doubt.worst_pct();
+    window.doubt_pct = doubt.worst_90_pct;
     return window;
   }
   /// The tolerance, in percent, given the variation of single values: noisier values allow less certainty.
@@ -298,7 +298,7 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   const JudgedPlan plan = judged(*problem, now, check);
   const PlanUncertainty& doubt = plan.doubt;
   if (check.stopped()) return std::nullopt;
-  const double tolerance = tolerance_pct(now), worst = *doubt.worst_pct();
+  const double tolerance = tolerance_pct(now), worst = *doubt.worst_90_pct;
   const bool sure = worst <= tolerance;
   std::vector<double> confirmable;
   // A plan that changes clocks between computations cannot be confirmed if clocks arrive too late for that.
@@ -316,8 +316,8 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   }
   if (iterations() >= options.max_iterations)
     return done(fmt::format("the limit of {} iterations is reached; ", iterations()));
-  const bool probably_good = std::ranges::all_of(
-      doubt.at, [&](const PlanUncertainty::At& at) { return at.expected_loss_pct <= kLevelTolerances * tolerance; });
+  const bool probably_good =
+      std::ranges::all_of(doubt.at, [&](const PlanUncertainty::At& at) { return at.expected_loss_pct <= tolerance; });
   if (!sure && probably_good && is_level(worst)) {
     return done(fmt::format("after {} iterations, when more iterations no longer improve the plan, ", iterations()));
   }
@@ -332,7 +332,7 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
     return plan_step(loses_most->slowdown, false);
   }
   const std::vector<model::Plan>& rivals = plan.rivals[static_cast<std::size_t>(loses_most - doubt.at.begin())];
-  return ProfilingStep{bounded(clocks_of_plans(layout, *problem, rivals, random), doubt), doubt};
+  return ProfilingStep{bounded(clocks_of_plans(layout, samples, *problem, rivals, random), doubt), doubt};
 }
 
 ProfilingStep OnlineProfiler::State::next_plain() const {

@@ -79,7 +79,7 @@ struct ProfilingWindow {
   std::vector<std::vector<Megahertz>> clocks;
   int rest = 0;                                    ///< iterations at the highest clock that must precede it
   double slowdown_pct = 0;                         ///< expected, against everything at the highest clock
-  std::optional<double> doubt_pct = std::nullopt;  ///< worst of PlanUncertainty at the time of the choice
+  std::optional<double> doubt_pct = std::nullopt;  ///< worst_90_pct of PlanUncertainty at the time of the choice
 };
 
 /// Expected loss of the plan made from the estimate, over the profiles that the results leave possible.
@@ -92,8 +92,8 @@ struct PlanUncertainty {
   };
   std::vector<At> at;  ///< as ProfilingOptions::slowdowns; empty: not known yet
   std::string text;    ///< one sentence for people
-  /// The largest of all bounds; nothing if there are none.
-  [[nodiscard]] std::optional<double> worst_pct() const;
+  /// Of a profile's largest loss or lateness at any of these, the upper bound with 90 % confidence.
+  std::optional<double> worst_90_pct = std::nullopt;
 };
 
 struct ProfilingDone {
@@ -140,7 +140,7 @@ struct Rejection {
 /// Origin of a measurement of the profile.
 enum class ProfileSource : unsigned char {
   measured,      ///< samples of that stage, instruction and clock, smoothed by the model
-  interpolated,  ///< no samples at that clock, but at lower and higher ones
+  interpolated,  ///< no samples at that clock, but at higher ones, and at lower ones of this stage or another
   extrapolated,  ///< below (or above) all measured clocks: not for planning
 };
 

@@ -24,14 +24,18 @@ struct OnProfile {
 };
 OnProfile run_on(const model::ComputationDag& dag, const model::Frontier& frontier, const model::Plan& plan,
                  Seconds deadline) {
-  const planner::Realizer::Outcome outcome = planner::Realizer(dag).realize(plan);
-  const Seconds until = std::max(outcome.time, deadline);
-  const Watts blocking = dag.total_blocking_power();
-  const Joules least = frontier.bound.at(deadline) + blocking * deadline;
-  return {100 * (until / deadline - 1), 100 * ((outcome.effective_energy + blocking * until) / least - 1)};
+  const RunUntil run = run_until(dag, plan, deadline);
+  const Joules least = frontier.bound.at(deadline) + dag.total_blocking_power() * deadline;
+  return {100 * (run.until / deadline - 1), 100 * (run.energy / least - 1)};
 }
 
 }  // namespace
+
+RunUntil run_until(const model::ComputationDag& dag, const model::Plan& plan, Seconds deadline) {
+  const planner::Realizer::Outcome outcome = planner::Realizer(dag).realize(plan);
+  const Seconds until = std::max(outcome.time, deadline);
+  return {until, outcome.effective_energy + dag.total_blocking_power() * until};
+}
 
 double quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
@@ -63,16 +67,19 @@ JudgedPlan judge_plan(const PlanningProblem& problem, const TimeEnergyModel& mod
   const int size = static_cast<int>(problem.mean().computations.size());
   const int count = std::clamp(kMostDraws * kComputationsAtMostDraws / std::max(1, size), kLeastDraws, kMostDraws);
   std::vector<std::vector<double>> losses(slowdowns.size()), late(slowdowns.size());
+  std::vector<double> worst;  // by profile
   std::vector<std::vector<model::Plan>> rivals(slowdowns.size());
   for (const model::ComputationDag& possible : problem.draws(count, model, random)) {
     const std::vector<Seconds> deadlines = deadlines_of(possible);
     const model::Frontier best = few_plans(possible, deadlines, check);
     if (check.stopped()) return {};
+    double& most = worst.emplace_back(0);
     for (std::size_t k = 0; k < slowdowns.size(); ++k) {
       const model::FrontierPoint& point = planner::look_up(planned, planned_deadlines[k]);
       const OnProfile here = run_on(possible, best, point.plan, deadlines[k]);
       losses[k].push_back(here.above_bound_pct - rounding_pct[k]);
       late[k].push_back(here.late_pct);
+      most = std::max({most, losses[k].back(), here.late_pct});
       rivals[k].push_back(planner::look_up(best, deadlines[k]).plan);
     }
   }
@@ -89,14 +96,8 @@ JudgedPlan judge_plan(const PlanningProblem& problem, const TimeEnergyModel& mod
         k == 0 ? "" : "; ", at.slowdown, at.expected_loss_pct, 100 * kConfidence, at.loss_90_pct, at.late_90_pct);
     result.at.push_back(at);
   }
+  result.worst_90_pct = quantile(worst, kConfidence);
   return {std::move(result), std::move(rivals)};
-}
-
-std::optional<double> PlanUncertainty::worst_pct() const {
-  if (at.empty()) return std::nullopt;
-  double worst = 0;
-  for (const At& one : at) worst = std::max({worst, one.loss_90_pct, one.late_90_pct});
-  return worst;
 }
 
 }  // namespace perseus::profiling

@@ -28,6 +28,12 @@ struct JudgedPlan {
 JudgedPlan judge_plan(const PlanningProblem& problem, const TimeEnergyModel& model,
                       const std::vector<double>& slowdowns, std::mt19937_64& random, StopCheck& check);
 
+struct RunUntil {
+  Seconds until;  ///< the end of the iteration, or the deadline if that is later
+  Joules energy;  ///< waiting until then included
+};
+RunUntil run_until(const model::ComputationDag& dag, const model::Plan& plan, Seconds deadline);
+
 /// Iteration time with everything at the highest clock measured.
 Seconds time_at_highest(const model::ComputationDag& dag);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "planning/model/build_dag.h"
 
@@ -52,20 +53,30 @@ int lowest_index(const ProfiledType& type, double share) {
 }
 
 std::vector<ClockRange> clock_ranges(const Layout& layout, const Samples& samples, double lowest_clock_share) {
+  const auto measured = [](const Cell& cell) { return cell.log_time.count > 0; };
+  std::map<model::Instruction, Megahertz> lowest_of;  // in any stage: all share the instruction's curve
+  for (int t = 0; t < layout.num_types(); ++t) {
+    const ProfiledType& type = layout.types[t];
+    for (std::size_t c = 0; c < type.clocks.size(); ++c) {
+      if (!measured(samples.cells(t)[c])) continue;
+      const auto found = lowest_of.try_emplace(type.instruction, type.clocks[c]).first;
+      found->second = std::min(found->second, type.clocks[c]);
+    }
+  }
   std::vector<ClockRange> ranges;
   for (int t = 0; t < layout.num_types(); ++t) {
     const ProfiledType& type = layout.types[t];
     const std::vector<Cell>& cells = samples.cells(t);
-    const auto measured = [](const Cell& cell) { return cell.log_time.count > 0; };
+    const bool varied = std::ranges::count_if(cells, measured) > 1;
     ClockRange range;
     range.first = static_cast<int>(std::ranges::find_if(cells, measured) - cells.begin());
     for (int c = 0; c < static_cast<int>(cells.size()); ++c) {
-      if (measured(cells[c])) range.last = c;
+      if (measured(cells[c]) || (varied && type.clocks[c] >= lowest_of[type.instruction])) range.last = c;
     }
     if (range.first == static_cast<int>(cells.size())) range.first = 0;
     const double lowest = static_cast<double>(type.clocks[range.last].value()) / std::max(1, type.clocks[0].value());
     // If all samples at lower clocks were rejected, the type starts again.
-    const double share = std::ranges::count_if(cells, measured) > 1 ? lowest - kReachShare : kFirstShare;
+    const double share = varied ? lowest - kReachShare : kFirstShare;
     const int next = std::min(range.last + 1, lowest_index(type, lowest_clock_share));
     range.reach = std::max({range.last, next, lowest_index(type, std::max(lowest_clock_share, share))});
     ranges.push_back(range);

@@ -21,7 +21,7 @@ namespace perseus::profiling {
 
 struct ClockRange {
   int first = 0;  ///< highest measured clock
-  int last = 0;   ///< lowest measured clock
+  int last = 0;   ///< lowest measured clock, in any stage if this one was measured at several
   int reach = 0;  ///< the lowest clock to try: >= last
 };
 

@@ -65,5 +65,35 @@ TEST(CurveFamily, DrawsHaveTheSpreadOfThePosterior) {
   }
 }
 
+/// A smooth curve of 0.3 % noise, 2.5 % lower at clock 20; clock 10 has no sample.
+CurveFamily with_a_rare_step(bool rare_steps, std::mt19937_64& engine) {
+  std::vector<CurvePosition> positions;
+  Observations observations{Matrix::Zero(kClocks - 1, kClocks), {}, {}};
+  for (int c = 0; c < kClocks; ++c) {
+    positions.push_back({position(c), 0});
+    if (c == 10) continue;
+    observations.design(static_cast<Eigen::Index>(observations.value.size()), c) = 1;
+    observations.value.push_back(-0.4 * position(c) - (c == 20 ? 0.025 : 0) + 0.003 * standard_normal(engine));
+    observations.variance.push_back(0.003 * 0.003);
+  }
+  return {std::move(positions), {std::move(observations)}, rare_steps};
+}
+
+TEST(CurveFamily, AClockWithoutSamplesMayBeFarFromItsNeighbors) {
+  for (const bool rare_steps : {false, true}) {
+    std::mt19937_64 engine(4);
+    const CurveFamily known = with_a_rare_step(rare_steps, engine);
+    const CurveFamily::Posterior posterior = known.posterior(0);
+    int far = 0, far_where_measured = 0;
+    for (const auto& draw : known.draws(2000, engine)) {
+      far += std::abs(draw[0][10] - posterior.mean[10]) > 0.025 ? 1 : 0;
+      far_where_measured += std::abs(draw[0][5] - posterior.mean[5]) > 0.025 ? 1 : 0;
+    }
+    EXPECT_EQ(far > 0, rare_steps) << far;
+    EXPECT_LT(far, 40);
+    EXPECT_EQ(far_where_measured, 0);
+  }
+}
+
 }  // namespace
 }  // namespace perseus::profiling

@@ -14,8 +14,8 @@
 #include "planning/planner/realize.h"
 #include "server/profiling/measured_pipelines.h"
 #include "server/profiling/online_profiler.h"
-#include "server/profiling/plan_loss.h"
 #include "server/profiling/profile_estimate.h"
+#include "tests/support/plan_loss.h"
 #include "tests/support/simulated_job.h"
 #include "tests/support/simulated_profile.h"
 
@@ -144,7 +144,7 @@ double lost_pct(const SimulatedJob& job, const model::Schedule& schedule, const 
   const auto planned = model::build_dag(estimate.profile, schedule, {estimate.blocking_power, links}).value();
   const model::Frontier frontier = planner::plan_exact(planned);
   const model::Plan& plan = frontier.points[model::default_point(frontier, t_max(planned))].plan;
-  return plan_loss(dag, planner::plan_exact(dag), plan, t_max(dag)).strict_loss_pct;
+  return testing::plan_loss(dag, planner::plan_exact(dag), plan, t_max(dag)).strict_loss_pct;
 }
 
 /// Chunks of an interleaved schedule leave slack between the last rank and the first: at the highest clock no rank

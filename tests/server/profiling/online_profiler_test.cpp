@@ -11,9 +11,9 @@
 #include "planning/planner/exact.h"
 #include "planning/planner/look_up.h"
 #include "planning/planner/realize.h"
-#include "server/profiling/plan_loss.h"
 #include "server/profiling/plan_uncertainty.h"
 #include "server/profiling/profile_estimate.h"
+#include "tests/support/plan_loss.h"
 #include "tests/support/simulated_job.h"
 #include "tests/support/simulated_profile.h"
 
@@ -118,7 +118,7 @@ TEST(OnlineProfiler, AdaptiveFindsAPlanAsGoodAsTheTruths) {
   const model::Plan plan = planner::plan_exact(dag).points.back().plan;
   const model::Frontier best =
       planner::plan_exact(job.dag());  // clocks are tried from the highest down: same option, same clock
-  const PlanLoss loss = plan_loss(job.dag(), best, plan, best.points.back().time);
+  const testing::PlanLoss loss = testing::plan_loss(job.dag(), best, plan, best.points.back().time);
   EXPECT_LT(loss.loss_pct, 0.5);
   EXPECT_LT(loss.late_pct, 0.5);
   EXPECT_GT(profiler.iterations_handed_out(), 1);

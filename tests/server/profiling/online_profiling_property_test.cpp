@@ -12,9 +12,9 @@
 #include "planning/planner/look_up.h"
 #include "planning/planner/realize.h"
 #include "server/profiling/online_profiler.h"
-#include "server/profiling/plan_loss.h"
 #include "server/profiling/planning.h"
 #include "server/profiling/profile_estimate.h"
+#include "tests/support/plan_loss.h"
 #include "tests/support/simulated_job.h"
 #include "tests/support/simulated_profile.h"
 
@@ -202,7 +202,7 @@ TEST(OnlineProfiling, StopsByItselfWithAGoodPlanWhereClocksNearTheTopAreEquallyF
       const model::Plan best = look_up(plan_exact(seen), highest).plan;
       const model::Plan plan =
           plan_of(real, [&](std::size_t, std::size_t, int c) { return seen.type_of(c).options[best[c]].clock; });
-      const profiling::PlanLoss loss = profiling::plan_loss(real, plan_exact(real), plan, deadline);
+      const testing::PlanLoss loss = testing::plan_loss(real, plan_exact(real), plan, deadline);
       losses.push_back(loss.loss_pct);
       late.push_back(loss.late_pct);
     }

@@ -4,9 +4,9 @@
 
 #include "planning/planner/exact.h"
 #include "server/jobs/pipeline_input.h"
-#include "server/profiling/plan_loss.h"
 #include "tests/server/scenario/in_process.h"
 #include "tests/server/scenario/training.h"
+#include "tests/support/plan_loss.h"
 
 namespace perseus::testing {
 namespace {
@@ -112,7 +112,7 @@ TEST_F(OnlineProfiling, PlansALearnedProfileWithTheJobsOwnLinks) {
 }
 
 /// Of the plan that the first pipeline's ranks have, against the best one for the actual job.
-profiling::PlanLoss loss_of(const Training& training) {
+testing::PlanLoss loss_of(const Training& training) {
   const model::ComputationDag& truth = training.truth();
   model::Plan plan(truth.computations.size());
   for (int rank = 0; rank < truth.num_ranks(); ++rank) {
@@ -125,7 +125,7 @@ profiling::PlanLoss loss_of(const Training& training) {
     }
   }
   const model::Frontier best = planner::plan_exact(truth);
-  return profiling::plan_loss(truth, best, plan, best.points.back().time);
+  return testing::plan_loss(truth, best, plan, best.points.back().time);
 }
 
 /// A planned job whose stage 1 has become slower, and whose ranks have dropped the plan.
@@ -143,7 +143,7 @@ void make_slower(OnlineProfiling& test, Training& training, const std::string& j
 }
 
 /// A job that was slower from the beginning.
-profiling::PlanLoss measured_as_a_whole(OnlineProfiling& test, bool by_memory) {
+testing::PlanLoss measured_as_a_whole(OnlineProfiling& test, bool by_memory) {
   jobs::RegisterJob request = online_job({1, 3, 1});
   request.facts = {{"model_name", "another"}};
   const std::string job = test.begin(request);
@@ -161,7 +161,7 @@ TEST_F(OnlineProfiling, AStageThatBecomesSlowerIsPlannedAgainAfterTwoWindows) {
   ASSERT_NO_FATAL_FAILURE(make_slower(*this, training, job, false));
   EXPECT_EQ(view(job).profiling->windows, 2) << view(job).profiling->text;
   EXPECT_THAT(view(job).profiling->text, HasSubstr("2 of 6 computations deviate"));
-  const profiling::PlanLoss loss = loss_of(training), whole = measured_as_a_whole(*this, false);
+  const testing::PlanLoss loss = loss_of(training), whole = measured_as_a_whole(*this, false);
   EXPECT_LT(loss.strict_loss_pct, std::max(whole.strict_loss_pct, 0.3));
   EXPECT_LT(loss.late_pct, std::max(whole.late_pct, 0.3));
 }
@@ -171,7 +171,7 @@ TEST_F(OnlineProfiling, AStageWhoseMemoryBecomesSlowerGetsAsGoodAPlan) {
   Training training(target, job, {1, 3, 1}, online_microbatches);
   ASSERT_NO_FATAL_FAILURE(make_slower(*this, training, job, true));
   EXPECT_GT(view(job).profiling->windows, 4);
-  const profiling::PlanLoss loss = loss_of(training), whole = measured_as_a_whole(*this, true);
+  const testing::PlanLoss loss = loss_of(training), whole = measured_as_a_whole(*this, true);
   EXPECT_LT(loss.strict_loss_pct, std::max(whole.strict_loss_pct, 0.5));
   EXPECT_LT(loss.late_pct, std::max(whole.late_pct, 0.5));
 }

@@ -7,17 +7,16 @@
 //          the deadline (0 if it does not); loss_pct, the iteration's additional energy, blocked until T, over that
 //          of the frontier's plan for the deadline; strict_loss_pct, the same against the frontier's plan for T, so
 //          that being late never counts as saving.
-// Errors:  none.
-// Cost:    one realization.
-// Threads: pure.
 // Source:  paper eq. (1), section 3.1.
 #pragma once
 
 #include "base/units.h"
 #include "planning/model/computation_dag.h"
 #include "planning/model/frontier.h"
+#include "planning/planner/look_up.h"
+#include "server/profiling/plan_uncertainty.h"
 
-namespace perseus::profiling {
+namespace perseus::testing {
 
 struct PlanLoss {
   double loss_pct = 0;
@@ -25,7 +24,14 @@ struct PlanLoss {
   double late_pct = 0;
 };
 
-PlanLoss plan_loss(const model::ComputationDag& truth, const model::Frontier& best, const model::Plan& plan,
-                   Seconds deadline);
+inline PlanLoss plan_loss(const model::ComputationDag& truth, const model::Frontier& best, const model::Plan& plan,
+                          Seconds deadline) {
+  const auto [until, energy] = profiling::run_until(truth, plan, deadline);
+  const Watts blocking = truth.total_blocking_power();
+  const auto loss_pct = [&, energy = energy](Seconds time) {
+    return 100 * (energy / (planner::look_up(best, time).effective_energy + blocking * time) - 1);
+  };
+  return {loss_pct(deadline), loss_pct(until), 100 * (until / deadline - 1)};
+}
 
-}  // namespace perseus::profiling
+}  // namespace perseus::testing
