@@ -52,9 +52,11 @@ EffortLevel level_of(Effort effort) {
 // relaxed optimum may be easier to round there.
 constexpr double kBeforeWanted = 1.5e-4;
 
-// Splices fill the gaps between rounded deadlines: of a DAG of n computations one of sqrt(n) / 5 is rounded.
-int rounded_one_of(std::size_t computations) {
-  return static_cast<int>(std::clamp(std::lround(std::sqrt(static_cast<double>(computations)) / 5), 1L, 10L));
+// Splices fill the gaps between rounded deadlines: of many of a large DAG, one in five is rounded. Splices of plans far
+// apart are poor. Five, so that each effort still rounds what a lower one does, with weights in turn.
+int rounded_one_of(std::size_t computations, const PlannerOptions& options) {
+  const double deadlines = std::min(1.0, level_of(options.effort).density()) * options.deadlines;
+  return computations >= 400 && deadlines >= 500 ? 5 : 1;
 }
 
 // Relative error of sums over an iteration.
@@ -220,7 +222,7 @@ class Planner {
     // Where clocks are limited, these plans are only where the search for others begins, which costs more.
     const bool splices = min_dwell_ == Seconds(0);
     EffortLevel level = level_;
-    if (splices) level.every *= rounded_one_of(dag_.computations.size());
+    if (splices) level.every *= rounded_one_of(dag_.computations.size(), options_);
     sweep(relaxation, level, [&](const Deadline& deadline) {
       if (deadline.weights != kAllWeights) return add(kWeights[deadline.weights]);
       for (const RoundingWeights& weights : kWeights) add(weights);
@@ -450,7 +452,7 @@ double estimated_planning_s(const model::ComputationDag& dag, const PlannerOptio
   const double density = level_of(options.effort).density(), deadlines = density * options.deadlines;
   // With prices in steps (planning/planner/relaxation.h), two or three thousand searches.
   const double sweep_s = std::min(4e-10 * n * n * dag.num_ranks(), 1.5e-4 * n);
-  const double rounding_s = (3e-8 / rounded_one_of(dag.computations.size()) + 1e-8) * n * deadlines;
+  const double rounding_s = (3e-8 / rounded_one_of(dag.computations.size(), options) + 1e-8) * n * deadlines;
   const bool limited = options.switch_latency > Seconds(0) || options.min_dwell > Seconds(0);
   return sweep_s + rounding_s + (limited ? sweep_s + 1.9 * density + 4e-6 * n * deadlines : 0);
 }

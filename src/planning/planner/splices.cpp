@@ -113,17 +113,17 @@ void Splices::add_to(std::vector<model::FrontierPoint>& points, const model::Low
         splice(a, b);
         for (int cut = 0; cut < static_cast<int>(cuts_.size()); ++cut) {
           const double energy_j = a.energy_before_j[cut] + (b.energy_j - b.energy_before_j[cut]);
-          const double steps = (slowest_s - makespan_s_[cut]) / range_s * most;
-          const int step = static_cast<int>(steps);
-          if (steps < 0 || step >= most) continue;
-          const double least_j = bound_j[step] + (bound_j[step + 1] - bound_j[step]) * (steps - step);
-          const int span = std::min(most - 1, static_cast<int>((least_j - bound_j[0]) * spans_per_j));
-          offer(best[span], {energy_j - least_j, first, second, cut});
           for (const std::size_t w : near) {
             if (makespan_s_[cut] <= (1 + kByWanted) * wanted[w].value()) {
               offer(best_wanted[w], {energy_j, first, second, cut});
             }
           }
+          const double steps = (slowest_s - makespan_s_[cut]) / range_s * most;
+          if (!(steps >= 0 && steps < most)) continue;
+          const int step = static_cast<int>(steps);
+          const double least_j = bound_j[step] + (bound_j[step + 1] - bound_j[step]) * (steps - step);
+          const int span = std::min(most - 1, static_cast<int>((least_j - bound_j[0]) * spans_per_j));
+          offer(best[span], {energy_j - least_j, first, second, cut});
         }
       }
     }
