@@ -167,6 +167,7 @@ void JobCache::forget(const std::string& id) {
   LiveJob& live = *found.mapped();
   wakes_.forget(live);
   hooks_.removed(live);
+  for (const JobCommand& command : live.outbox_.give_up()) answer(command, no_job(id));
 }
 
 // ---- Changing
@@ -195,7 +196,7 @@ void JobCache::touch(LiveJob& live) {
 
 void JobCache::run(LiveJob& live, JobCommand command) {
   // A write that would only queue up is rejected before it changes anything.
-  if (command.done && store_.writes_late()) return answer(command, work::StoreAccess::not_answered());
+  if (command.shown_once_durable() && store_.writes_late()) return answer(command, work::StoreAccess::not_answered());
   JobOutbox::Undecided asked{std::move(command)};
   if (asked.command.done && live.outbox_.is_appending()) return live.outbox_.put_off(std::move(asked));
   const std::optional<Status> decided = decide(live, asked);
@@ -280,6 +281,9 @@ Status JobCache::fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody bo
     return folded;
   }
   if (!leaves_plans_unchanged(event.body)) live.settled = false;
+  // Watts that fall hold at once, whatever else of the job waits for the store.
+  const bool falls = std::holds_alternative<jobs::PowerGranted>(event.body) && !entry.command.shown_once_durable();
+  if (falls) live.shown.fold(event);
   entry.events.push_back({live.job.sequence, std::move(event)});
   return Ok{};
 }

@@ -48,6 +48,10 @@ class ShownJob {
   void keep(const jobs::Job& job) {
     if (!job_) job_ = std::make_unique<jobs::Job>(job);
   }
+  /// Applies an event to the job that is shown, if that is not the one in memory.
+  void fold(const jobs::Event& event) {
+    if (job_) static_cast<void>(jobs::apply(*job_, event));
+  }
   /// The store is late: the job that is shown, for what time makes due. Given the job in memory.
   jobs::Job& go_on(const jobs::Job& job) {
     keep(job);

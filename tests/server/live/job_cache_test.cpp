@@ -80,6 +80,45 @@ TEST_F(JobCacheTest, ReportsStayIfARestartIsRefusedAfterAnotherRankRegistered) {
   EXPECT_TRUE(base_.live("job").reports.progress);
 }
 
+TEST_F(JobCacheTest, RanksSeeAFallOfWattsWhileARiseWaitsForTheStore) {
+  const auto grant = [this](double watts, bool once_durable) {
+    jobs::PowerGranted granted;
+    granted.granted_w = watts;
+    base_.jobs().execute("job", {[granted](const jobs::Job&, double) -> Result<Decision> {
+                                   return Decision{{granted}, {}};
+                                 },
+                                 {},
+                                 once_durable});
+  };
+  const auto shown_w = [this] { return base_.live("job").shown.to_clients()->grant->granted_w; };
+  base_.append("job", {jobs::PowerGranted{400}});
+  grant(500, true);
+  EXPECT_EQ(shown_w(), 400);
+  grant(300, false);
+  EXPECT_EQ(shown_w(), 300);
+  base_.settle();
+  EXPECT_EQ(base_.live("job").job.grant->granted_w, 300);
+}
+
+TEST_F(JobCacheTest, NoRiseOfWattsGoesToAStoreThatIsLate) {
+  base_.create("other");
+  base_.jobs().touch(base_.live("other"));
+  base_.jobs().execute("other", {[](const jobs::Job&, double) -> Result<Decision> {
+                                   return Decision{{jobs::JobSeen{}}, {}};
+                                 },
+                                 {}});
+  base_.clock().advance(60);
+  base_.due().perform(base_.clock().now_s());
+  base_.jobs().execute("job", {[](const jobs::Job&, double) -> Result<Decision> {
+                                 return Decision{{jobs::PowerGranted{500}}, {}};
+                               },
+                               {},
+                               true});
+  EXPECT_TRUE(base_.live("job").is_durable());
+  base_.settle();
+  EXPECT_FALSE(base_.live("job").job.grant);
+}
+
 TEST_F(JobCacheTest, ALogThatHasChangedBehindItIsReadAgain) {
   base_.append("job", {jobs::JobSeen{}});
   base_.database().change_log("job", [](auto& events) { events.pop_back(); });  // as from a backup
