@@ -100,7 +100,7 @@ void JobFrontiers::came(const std::string& id, const std::string& key,
   if (!frontier && frontier.error().code == ErrorCode::unavailable) { return retry(*live); }
   if (frontier) live->frontiers.add(*frontier);
   jobs_.index().note(id);
-  live->settled = false;
+  jobs_.touch(*live);  // what the frontier makes possible is decided before ranks see it, also during an append
   // A write that the store rejects is repeated.
   const auto written = [this, id, key](const Status& done) {
     live::LiveJob* const now = jobs_.in_memory(id);

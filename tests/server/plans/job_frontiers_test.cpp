@@ -44,6 +44,24 @@ TEST_F(JobFrontiersTest, PlanningStopsWhenTheJobIsRemovedOrHasEnded) {
   }
 }
 
+TEST_F(JobFrontiersTest, WhatAFrontierMakesPossibleIsDecidedBeforeRanksSeeIt) {
+  frontiers->want(live());
+  bool followed = false;
+  base.hooks.on_shown = [&](live::LiveJob&) { EXPECT_TRUE(followed); };
+  while (characterizations->running() > 0 && base.hooks.times_shown == 0) {
+    base.hooks.follow_up = nullptr;
+    base.jobs().execute("job", {[](const jobs::Job&, double) {
+                                  return Result<live::Decision>(live::Decision{{jobs::JobSeen{}}, {}});
+                                },
+                                {}});
+    base.hooks.follow_up = [&](live::LiveJob&, double) -> std::optional<jobs::EventBody> {
+      return std::exchange(followed, true) ? std::nullopt : std::optional<jobs::EventBody>(jobs::JobSeen{});
+    };
+    base.settle_one();
+  }
+  EXPECT_EQ(base.hooks.times_shown, 1);
+}
+
 TEST_F(JobFrontiersTest, AMissingInputFailsTheCharacterization) {
   int arrived = 0;
   base.hooks.on_shown = [&](live::LiveJob&) { ++arrived; };
