@@ -11,7 +11,8 @@
 namespace perseus::profiling {
 namespace {
 
-TEST(FewPlans, MeetTheirDeadlinesAndAreAsGoodAsTheWholeFrontiers) {
+/// One rounding a deadline; a whole frontier has splices of many there.
+TEST(FewPlans, MeetTheirDeadlinesAndAreNearlyAsGoodAsTheWholeFrontiers) {
   StopCheck never;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const model::Profile profile = testing::invented_profile({.stages = 4}, seed);
@@ -27,7 +28,7 @@ TEST(FewPlans, MeetTheirDeadlinesAndAreAsGoodAsTheWholeFrontiers) {
       const model::FrontierPoint &one = planner::look_up(few, t_min * slowdown),
                                  &best = planner::look_up(whole, t_min * slowdown);
       EXPECT_LE(one.time, t_min * slowdown);
-      EXPECT_LT(one.effective_energy / best.effective_energy, 1.001) << "seed " << seed << ", " << slowdown;
+      EXPECT_LT(one.effective_energy / best.effective_energy, 1.003) << "seed " << seed << ", " << slowdown;
       EXPECT_NEAR(few.bound.at(t_min * slowdown) / whole.bound.at(t_min * slowdown), 1, 1e-9);
     }
   }
