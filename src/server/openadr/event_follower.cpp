@@ -30,7 +30,7 @@ bool is_same_from(double now_s, const SentLimits& a, const SentLimits& b) {
 }  // namespace
 
 EventFollower::EventFollower(FollowerOptions options, FollowerParts parts)
-    : options_(std::move(options)), parts_(std::move(parts)), memory_(options_.seed, options_.settings) {}
+    : options_(std::move(options)), parts_(parts), memory_(options_.seed, options_.settings) {}
 
 double EventFollower::step() {
   const bool polls = polls_now();

@@ -23,7 +23,7 @@ bool same_intervals(const std::vector<ReportInterval>& a, const std::vector<Repo
 }  // namespace
 
 EventReporter::EventReporter(ReporterOptions options, ReporterParts parts)
-    : options_(std::move(options)), parts_(std::move(parts)) {}
+    : options_(std::move(options)), parts_(parts) {}
 
 void EventReporter::report(std::span<const SeenEvent> events, double now_s) {
   std::map<std::string, Progress> still;

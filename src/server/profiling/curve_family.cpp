@@ -218,7 +218,7 @@ void CurveFamily::condition() {
 
 /// Rare steps that are more likely than not become part of the curve, one after another; the others are drawn.
 void CurveFamily::find_steps() {
-  constexpr double kVariance = kRareStep * kRareStep;
+  constexpr double variance_before = kRareStep * kRareStep;
   std::vector<bool> found(positions_.size());
   for (;;) {
     rare_.clear();
@@ -230,10 +230,10 @@ void CurveFamily::find_steps() {
       if (positions_[k].curve == kLone || found[k]) continue;
       const auto i = static_cast<Eigen::Index>(k);
       const double known = std::max(0.0, information_(i, i) - shared.col(i).squaredNorm());
-      const double variance = kVariance / (1 + kVariance * known);
+      const double variance = variance_before / (1 + variance_before * known);
       const double step = variance * residual[i];
-      const double odds =
-          kRareShare / (1 - kRareShare) * std::exp(0.5 * (step * step / variance - std::log1p(kVariance * known)));
+      const double odds = kRareShare / (1 - kRareShare) *
+                          std::exp(0.5 * (step * step / variance - std::log1p(variance_before * known)));
       if (odds > most) {
         most = odds;
         likeliest = k;
@@ -243,7 +243,7 @@ void CurveFamily::find_steps() {
     if (likeliest == positions_.size()) return;
     found[likeliest] = true;
     Matrix prior = prior_lower_ * prior_lower_.transpose();
-    prior(static_cast<Eigen::Index>(likeliest), static_cast<Eigen::Index>(likeliest)) += kVariance;
+    prior(static_cast<Eigen::Index>(likeliest), static_cast<Eigen::Index>(likeliest)) += variance_before;
     prior_lower_ = Cholesky(std::move(prior)).lower();
     condition();
   }
