@@ -24,7 +24,7 @@
 namespace perseus::planner {
 
 /// low works at a fifth of the deadlines; high at four times as many, in five ways each, and keeps up to twice as many
-/// points. Of many of a large DAG one in five is rounded, and splices of these plans fill the rest (splices.h).
+/// points. Of 500 or more of a large DAG one in five is rounded, and splices of these plans fill the rest (splices.h).
 /// T_max, the usual tolerances and the deadlines of `also` are rounded in 16 to 96 ways, four times as many with high
 /// effort. Each effort rounds all that a lower one does.
 enum class Effort { low, normal, high };

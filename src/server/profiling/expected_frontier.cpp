@@ -149,26 +149,24 @@ class Lanes {
   [[nodiscard]] const double* times_s(const model::Plan& plan, std::size_t computation) const {
     return time_s_[dag_.computations[computation].type].data() + plan[computation] * lanes_;
   }
-  [[nodiscard]] double effective_j(std::size_t i, std::size_t option) const {
-    const model::Measurement& m = dag_.type_of(static_cast<int>(i)).options[option];
-    return (m.energy - dag_.blocking_power_of(static_cast<int>(i)) * m.time).value();
-  }
   /// By the means, of the clocks that need less energy the fastest (`slower`), or of the faster clocks the one that
   /// needs least: clocks that others beat in both are skipped. The plan's own clock if there is none.
   [[nodiscard]] std::uint16_t next(const model::Plan& plan, std::size_t i, bool slower) const {
-    const auto& options = dag_.type_of(static_cast<int>(i)).options;
-    const auto worse = [&](std::size_t option, bool in_time) {
-      return in_time ? options[option].time.value() : effective_j(i, option);
+    const int computation = static_cast<int>(i);
+    const auto worse = [&](int option, bool in_time) {
+      const planner::Realizer::Option& own = realizer_.option(computation, option);
+      return in_time ? own.time_s : own.effective_j;
     };
-    std::size_t best = plan[i];
-    for (std::size_t option = 0; option < options.size(); ++option) {
+    int best = plan[i];
+    for (int option = 0; option < static_cast<int>(dag_.type_of(computation).options.size()); ++option) {
       if (worse(option, !slower) >= worse(plan[i], !slower)) continue;
       if (best == plan[i] || worse(option, slower) < worse(best, slower)) best = option;
     }
     return static_cast<std::uint16_t>(best);
   }
   [[nodiscard]] double saving_of_next_j(const model::Plan& plan, std::size_t i) const {
-    return effective_j(i, plan[i]) - effective_j(i, next(plan, i, true));
+    const auto effective_j = [&](int option) { return realizer_.option(static_cast<int>(i), option).effective_j; };
+    return effective_j(plan[i]) - effective_j(next(plan, i, true));
   }
   /// Per computation: the mean over the draws of what the next slower clock adds to the iteration's time.
   std::vector<double> lateness_of_next_s(const model::Plan& plan) {
