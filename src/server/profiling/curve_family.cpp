@@ -267,6 +267,30 @@ Vector CurveFamily::given_common(const Member& member, const Vector& common) con
   return common + deviations_[member.deviation] * (evidence.weighted - evidence.information * common);
 }
 
+std::vector<Matrix> CurveFamily::responses(const std::vector<Matrix>& changes) const {
+  std::vector<Matrix> weighted;
+  for (std::size_t m = 0; m < members_.size(); ++m) {
+    const Observations& observed = members_[m].observations;
+    Matrix covariance = observed.design * deviations_[members_[m].deviation] * observed.design.transpose();
+    covariance.diagonal() += as_vector(observed.variance);
+    // As in evidence_of(): what is beyond a double's range determines nothing.
+    if (!covariance.allFinite()) {
+      weighted.emplace_back(Matrix::Zero(observed.design.cols(), changes[m].cols()));
+      continue;
+    }
+    const Cholesky factor(std::move(covariance));
+    weighted.emplace_back(factor.solve_lower(observed.design).transpose() * factor.solve_lower(changes[m]));
+  }
+  Matrix all = weighted.front();
+  for (std::size_t m = 1; m < members_.size(); ++m) all += weighted[m];
+  const Matrix common = common_root_.transpose() * (common_root_ * all);
+  for (std::size_t m = 0; m < members_.size(); ++m) {
+    const Member& member = members_[m];
+    weighted[m] = common + deviations_[member.deviation] * (weighted[m] - member.evidence.information * common);
+  }
+  return weighted;
+}
+
 std::vector<std::vector<Vector>> CurveFamily::draws(int count, std::mt19937_64& engine) const {
   const auto noise = [&] {
     Vector values(static_cast<Eigen::Index>(positions_.size()));

@@ -56,6 +56,8 @@ class CurveFamily {
   [[nodiscard]] Matrix covariance(int member) const;
   /// Draws of all members from their joint posterior: [draw][member][position].
   [[nodiscard]] std::vector<std::vector<Vector>> draws(int count, std::mt19937_64& engine) const;
+  /// How posterior means change where observed values do, with the fitted roughness. [member]: a column per change.
+  [[nodiscard]] std::vector<Matrix> responses(const std::vector<Matrix>& changes) const;
   /// Of all observations, with the fitted roughness.
   [[nodiscard]] double log_likelihood() const { return log_likelihood_; }
 

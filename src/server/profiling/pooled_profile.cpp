@@ -31,6 +31,9 @@ constexpr double kShares[] = {1, 0.5, 0.25, 0.125};
 /// With 1, too few of the real times lie within two standard deviations (docs/measurements/noise.md).
 constexpr double kUnknownRoughness = 1.5;
 
+/// Times that the measurements' noise is drawn anew, to see by how much choosing clocks errs.
+constexpr int kNoiseDraws = 32;
+
 /// The entries of one instruction, whose curves resemble each other.
 struct Family {
   std::vector<model::ProfileEntry*> members;
@@ -216,6 +219,7 @@ struct Pooled {
   std::vector<Values> draws;
   double noise = 0;
   bool changed = false;
+  std::optional<CurveFamily> fit = {};  ///< where changed
 };
 
 Pooled pooled(const Family& family, const Values& values, std::optional<double> noise, double rounding, int draws,
@@ -253,7 +257,6 @@ Pooled pooled(const Family& family, const Values& values, std::optional<double> 
   for (std::size_t m = 0; m < values.size(); ++m) {
     result.values[m] = at_its_clocks(m, best->posterior(static_cast<int>(m)).mean);
   }
-  if (draws == 0) return result;
   for (const auto& draw : best->draws(draws / 2, engine)) {
     Values drawn = result.values, mirrored = result.values;
     for (std::size_t m = 0; m < values.size(); ++m) {
@@ -267,6 +270,7 @@ Pooled pooled(const Family& family, const Values& values, std::optional<double> 
     result.draws.push_back(std::move(drawn));
     result.draws.push_back(std::move(mirrored));
   }
+  result.fit = std::move(best);
   return result;
 }
 
@@ -282,10 +286,78 @@ double lacks_at_highest(const Family& family, const Values& log_times, const Val
   return std::log(measured_j / pooled_j);
 }
 
+/// What noise, drawn anew, would change in pooled values: [member], a row per clock, a column per drawing.
+std::vector<Matrix> errors(const Family& family, const Pooled& pooled, const std::vector<Matrix>& time_errors,
+                           std::mt19937_64& engine) {
+  const Values variance = variances(family, pooled.noise);
+  std::vector<Matrix> changes;
+  for (std::size_t m = 0; m < variance.size(); ++m) {
+    Matrix& of_member = changes.emplace_back(static_cast<Eigen::Index>(variance[m].size()), kNoiseDraws);
+    for (Eigen::Index d = 0; d < kNoiseDraws; ++d) {
+      for (Eigen::Index i = 0; i < of_member.rows(); ++i) {
+        of_member(i, d) = pooled.changed ? std::sqrt(variance[m][i]) * standard_normal(engine) : 0;
+      }
+    }
+    if (!time_errors.empty()) of_member -= time_errors[m];  // powers are energies over pooled times
+  }
+  if (!pooled.fit) return changes;
+  std::vector<Matrix> on_grid = pooled.fit->responses(changes);
+  for (std::size_t m = 0; m < changes.size(); ++m) {
+    const std::vector<model::Measurement>& measured = family.members[m]->measurements;
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+      const auto place = std::ranges::find(family.grid, measured[i].clock) - family.grid.begin();
+      changes[m].row(static_cast<Eigen::Index>(i)) = on_grid[m].row(place);
+    }
+  }
+  return changes;
+}
+
+/// By how much a chosen clock's energy exceeds its pooled one, in logarithms, because noise made it look best: the mean
+/// over drawings of noise and the prices of time at which some clock is best, if the pooled values were the true ones.
+double optimism(const Values& log_times, const Values& log_powers, const std::vector<Matrix>& time_errors,
+                const std::vector<Matrix>& power_errors) {
+  double sum = 0, count = 0;
+  std::vector<double> time, energy, drawn_time, drawn_energy;
+  for (std::size_t m = 0; m < log_times.size(); ++m) {
+    const std::size_t clocks = log_times[m].size();
+    time.resize(clocks), energy.resize(clocks), drawn_time.resize(clocks), drawn_energy.resize(clocks);
+    for (std::size_t i = 0; i < clocks; ++i) {
+      time[i] = std::exp(log_times[m][i]);
+      energy[i] = time[i] * std::exp(log_powers[m][i]);
+    }
+    std::vector<double> prices;  // in the middle of those at which a clock is best
+    for (std::size_t c = 1; c < clocks; ++c) {
+      double least = 0, most = INFINITY;
+      for (std::size_t i = 0; i < clocks; ++i) {
+        const double price = (energy[c] - energy[i]) / (time[i] - time[c]);
+        if (time[i] > time[c]) least = std::max(least, price);
+        if (time[i] < time[c]) most = std::min(most, price);
+      }
+      if (least < most && std::isfinite(most)) prices.push_back((least + most) / 2);
+    }
+    for (Eigen::Index d = 0; d < kNoiseDraws; ++d) {
+      for (std::size_t i = 0; i < clocks; ++i) {
+        const double time_error = time_errors[m](static_cast<Eigen::Index>(i), d);
+        drawn_time[i] = time[i] * std::exp(time_error);
+        drawn_energy[i] = energy[i] * std::exp(time_error + power_errors[m](static_cast<Eigen::Index>(i), d));
+      }
+      for (const double price : prices) {
+        std::size_t best = 0;
+        for (std::size_t i = 1; i < clocks; ++i) {
+          if (drawn_energy[i] + price * drawn_time[i] < drawn_energy[best] + price * drawn_time[best]) best = i;
+        }
+        sum += best > 0 ? std::log(energy[best] / drawn_energy[best]) : 0;
+        count += 1;
+      }
+    }
+  }
+  return count > 0 ? std::max(0.0, sum / count) : 0;
+}
+
 }  // namespace
 
 PooledProfile pool(const model::Profile& profile, std::optional<double> noise, int draws) {
-  std::mt19937_64 engine(kSeed);
+  std::mt19937_64 engine(kSeed), noise_engine(kSeed);
   PooledProfile result{profile, 0, 0, false, {}};
   std::vector<model::Profile> drawn(static_cast<std::size_t>(draws), profile);
   const std::vector<Family> families = families_of(result.profile);
@@ -314,11 +386,14 @@ PooledProfile pool(const model::Profile& profile, std::optional<double> noise, i
     if (!time.changed && !power.changed) continue;
     // `powers` are measured energies over pooled times.
     const double lacks = lacks_at_highest(family, time.values, powers, power.values);
+    const std::vector<Matrix> time_errors = errors(family, time, {}, noise_engine);
+    const double chosen =
+        optimism(time.values, power.values, time_errors, errors(family, power, time_errors, noise_engine));
     const auto set = [&](const Family& to, const Values& log_times, const Values& log_powers) {
       for (std::size_t m = 0; m < to.members.size(); ++m) {
         for (std::size_t i = 0; i < log_times[m].size(); ++i) {
           model::Measurement& measurement = to.members[m]->measurements[i];
-          const double more = measurement.clock == to.grid.front() ? lacks : 0;
+          const double more = measurement.clock == to.grid.front() ? lacks : chosen;
           measurement.time = Seconds(std::exp(log_times[m][i]));
           measurement.energy = Joules(std::exp(log_powers[m][i] + log_times[m][i] + more));
         }

@@ -14,7 +14,9 @@
 //          means is less than kLeastNoise or kLeastEstimatedNoise: real steps (throttling at a power cap) stay in any
 //          case, since stages share them. At the highest clock, the end of the curve, the sum of an instruction's
 //          energies over stages stays as measured: savings are relative to everything at maximum clock, which is not
-//          selected by measurements, and the end of a curve is biased where GPUs throttle near it.
+//          selected by measurements, and the end of a curve is biased where GPUs throttle near it. All other energies
+//          get what a clock chosen for its energy and time costs more than it seems to, in the mean over noise drawn
+//          anew, as if the pooled values were the true ones: one factor per instruction.
 // Errors:  none; a constant-time entry, and one of fewer than three clocks, stays as it is.
 // Cost:    O(clocks * stages) where nothing is to be done, else some hundred times O(stages * clocks^3).
 // Threads: pure.
