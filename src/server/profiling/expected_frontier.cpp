@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <utility>
 
 #include "planning/model/build_dag.h"
@@ -39,6 +40,11 @@ class Lanes {
           energy_j_[type].push_back(drawn.options[option].energy.value());
         }
       }
+    }
+    for (int i = 0; i < static_cast<int>(dag.computations.size()); ++i) {
+      const auto [steps, added] = shared_steps_.try_emplace(&realizer_.option(i, 0));
+      if (added) steps->second = steps_of(i);
+      steps_.push_back(&steps->second);
     }
   }
 
@@ -149,20 +155,35 @@ class Lanes {
   [[nodiscard]] const double* times_s(const model::Plan& plan, std::size_t computation) const {
     return time_s_[dag_.computations[computation].type].data() + plan[computation] * lanes_;
   }
+  /// Options of the same measurements and blocking power share these.
+  struct Steps {
+    std::vector<std::uint16_t> faster, slower;
+  };
   /// By the means, of the clocks that need less energy the fastest (`slower`), or of the faster clocks the one that
   /// needs least: clocks that others beat in both are skipped. The plan's own clock if there is none.
   [[nodiscard]] std::uint16_t next(const model::Plan& plan, std::size_t i, bool slower) const {
-    const int computation = static_cast<int>(i);
-    const auto worse = [&](int option, bool in_time) {
-      const planner::Realizer::Option& own = realizer_.option(computation, option);
-      return in_time ? own.time_s : own.effective_j;
+    return (slower ? steps_[i]->slower : steps_[i]->faster)[plan[i]];
+  }
+  [[nodiscard]] Steps steps_of(int computation) const {
+    const int options = static_cast<int>(dag_.type_of(computation).options.size());
+    const auto next_of = [&](int own, bool slower) {
+      const auto worse = [&](int option, bool in_time) {
+        const planner::Realizer::Option& one = realizer_.option(computation, option);
+        return in_time ? one.time_s : one.effective_j;
+      };
+      int best = own;
+      for (int option = 0; option < options; ++option) {
+        if (worse(option, !slower) >= worse(own, !slower)) continue;
+        if (best == own || worse(option, slower) < worse(best, slower)) best = option;
+      }
+      return static_cast<std::uint16_t>(best);
     };
-    int best = plan[i];
-    for (int option = 0; option < static_cast<int>(dag_.type_of(computation).options.size()); ++option) {
-      if (worse(option, !slower) >= worse(plan[i], !slower)) continue;
-      if (best == plan[i] || worse(option, slower) < worse(best, slower)) best = option;
+    Steps steps;
+    for (int own = 0; own < options; ++own) {
+      steps.faster.push_back(next_of(own, false));
+      steps.slower.push_back(next_of(own, true));
     }
-    return static_cast<std::uint16_t>(best);
+    return steps;
   }
   [[nodiscard]] double saving_of_next_j(const model::Plan& plan, std::size_t i) const {
     const auto effective_j = [&](int option) { return realizer_.option(static_cast<int>(i), option).effective_j; };
@@ -194,6 +215,8 @@ class Lanes {
   model::Neighbors<double> before_, after_;
   std::size_t lanes_;
   std::vector<std::vector<double>> time_s_, energy_j_;  // [type][option * lanes + lane]
+  std::map<const planner::Realizer::Option*, Steps> shared_steps_;
+  std::vector<const Steps*> steps_;  // per computation
 };
 
 // Rounds that raise clocks by one step; later ones raise them to the highest, so that the rounds end soon.
