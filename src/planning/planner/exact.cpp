@@ -52,8 +52,8 @@ EffortLevel level_of(Effort effort) {
 // relaxed optimum may be easier to round there.
 constexpr double kBeforeWanted = 1.5e-4;
 
-// Splices fill the gaps between rounded deadlines: of 500 or more of a large DAG one in five is rounded. Splices of
-// plans far apart are poor. Five, so that each effort still rounds what a lower one does, with weights in turn.
+// Splices fill the gaps between rounded deadlines (how many: see Effort); those of plans far apart are poor.
+// Five, so that each effort still rounds what a lower one does, with weights in turn.
 int rounded_one_of(std::size_t computations, const PlannerOptions& options) {
   const double deadlines = std::min(1.0, level_of(options.effort).density()) * options.deadlines;
   return computations >= 400 && deadlines >= 500 ? 5 : 1;
