@@ -96,13 +96,13 @@ double standard_normal(std::mt19937_64& engine) {
   return radius * std::cos(2 * std::numbers::pi * uniform(engine));
 }
 
-CurveFamily::CurveFamily(std::vector<CurvePosition> positions, std::vector<Observations> members, bool rare_steps)
+CurveFamily::CurveFamily(std::vector<CurvePosition> positions, std::vector<Observations> members, RareSteps rare)
     : positions_(std::move(positions)) {
   for (const Deviation& size : kDeviations) deviations_.push_back(deviation_prior(positions_, size));
   for (Observations& observations : members) members_.push_back({std::move(observations), kFirstDeviation, {}, {}});
   fit();
   condition();
-  if (rare_steps) find_steps();
+  if (rare == RareSteps::possible) find_steps();
 }
 
 CurveFamily::Evidence CurveFamily::evidence_of(const Observations& observations, int deviation) const {
@@ -219,34 +219,37 @@ void CurveFamily::condition() {
 /// Rare steps that are more likely than not become part of the curve, one after another; the others are drawn.
 void CurveFamily::find_steps() {
   constexpr double variance_before = kRareStep * kRareStep;
+  Vector mean = common_mean_;
+  Matrix explained = common_root_.transpose() * (common_root_ * information_);
   std::vector<bool> found(positions_.size());
   for (;;) {
     rare_.clear();
-    const Vector residual = weighted_ - information_ * common_mean_;
-    const Matrix shared = common_root_ * information_;
-    double most = 1;
-    std::size_t likeliest = positions_.size();
+    const Vector residual = weighted_ - information_ * mean;
     for (std::size_t k = 0; k < positions_.size(); ++k) {
       if (positions_[k].curve == kLone || found[k]) continue;
       const auto i = static_cast<Eigen::Index>(k);
-      const double known = std::max(0.0, information_(i, i) - shared.col(i).squaredNorm());
+      const double known = std::max(0.0, information_(i, i) - information_.col(i).dot(explained.col(i)));
       const double variance = variance_before / (1 + variance_before * known);
       const double step = variance * residual[i];
-      const double odds = kRareShare / (1 - kRareShare) *
-                          std::exp(0.5 * (step * step / variance - std::log1p(variance_before * known)));
-      if (odds > most) {
-        most = odds;
-        likeliest = k;
-      }
-      rare_.push_back({k, odds / (1 + odds), step, std::sqrt(variance)});
+      const double log_odds = std::log(kRareShare / (1 - kRareShare)) +
+                              0.5 * (step * step / variance - std::log1p(variance_before * known));
+      rare_.push_back({k, log_odds, step, std::sqrt(variance)});
     }
-    if (likeliest == positions_.size()) return;
-    found[likeliest] = true;
-    Matrix prior = prior_lower_ * prior_lower_.transpose();
-    prior(static_cast<Eigen::Index>(likeliest), static_cast<Eigen::Index>(likeliest)) += variance_before;
-    prior_lower_ = Cholesky(std::move(prior)).lower();
-    condition();
+    const auto likeliest = std::ranges::max_element(rare_, {}, &RareStep::log_odds);
+    if (likeliest == rare_.end() || likeliest->log_odds <= 0) break;
+    found[likeliest->position] = true;
+    const auto i = static_cast<Eigen::Index>(likeliest->position);
+    const Vector change = Vector::Unit(mean.size(), i) - explained.col(i);  // per step: the rest explains less
+    mean += change * likeliest->mean;
+    explained += change * (likeliest->stddev * likeliest->stddev) * (change.transpose() * information_);
   }
+  if (std::ranges::find(found, true) == found.end()) return;
+  Matrix prior = prior_lower_ * prior_lower_.transpose();
+  for (std::size_t k = 0; k < found.size(); ++k) {
+    if (found[k]) prior(static_cast<Eigen::Index>(k), static_cast<Eigen::Index>(k)) += variance_before;
+  }
+  prior_lower_ = Cholesky(std::move(prior)).lower();
+  condition();
 }
 
 Matrix CurveFamily::covariance(int member) const {
@@ -301,7 +304,7 @@ std::vector<std::vector<Vector>> CurveFamily::draws(int count, std::mt19937_64& 
   for (int k = 0; k < count; ++k) {
     Vector& drawn = common.emplace_back(common_mean_ + common_root_.transpose() * noise());
     for (const RareStep& rare : rare_) {
-      if (uniform(engine) >= rare.probability) continue;
+      if (uniform(engine) >= 1 / (1 + std::exp(-rare.log_odds))) continue;
       const auto i = static_cast<Eigen::Index>(rare.position);
       const double step = rare.mean + rare.stddev * standard_normal(engine);
       drawn[i] += step;  // the rest of the curve then explains that much less

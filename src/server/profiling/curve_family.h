@@ -42,10 +42,12 @@ double standard_normal(std::mt19937_64& engine);
 /// In [0, 1).
 double uniform(std::mt19937_64& engine);
 
+/// A few clocks may differ from their neighbors by far more than the others do, in all members.
+enum class RareSteps { none, possible };
+
 class CurveFamily {
  public:
-  /// Rare steps: a few clocks may differ from their neighbors by far more than the others do, in all members.
-  CurveFamily(std::vector<CurvePosition> positions, std::vector<Observations> members, bool rare_steps = false);
+  CurveFamily(std::vector<CurvePosition> positions, std::vector<Observations> members, RareSteps rare);
 
   [[nodiscard]] int members() const { return static_cast<int>(members_.size()); }
   struct Posterior {
@@ -94,7 +96,7 @@ class CurveFamily {
   Vector weighted_;
   struct RareStep {
     std::size_t position;
-    double probability, mean, stddev;  // the latter two if there is one
+    double log_odds, mean, stddev;  // the latter two if there is one
   };
   std::vector<RareStep> rare_;
 };

@@ -178,7 +178,7 @@ CurveFamily fitted(const Family& family, const Values& values, double center, co
     }
     members.push_back(std::move(observed));
   }
-  return {std::move(positions), std::move(members)};
+  return {std::move(positions), std::move(members), RareSteps::none};
 }
 
 /// Noise of single samples; nothing without repeats.

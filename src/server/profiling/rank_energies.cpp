@@ -31,7 +31,7 @@ RankEnergies::RankEnergies(const Layout& layout, const ClockGrids& grids, const 
     std::vector<Linearized> ranks = linearized(estimate);
     add_cells(layout, samples, energy_noise, ranks);
     if (round == 1) noise_ = likeliest_noise(ranks);
-    family_.emplace(positions_, observations(ranks, noise_));
+    family_.emplace(positions_, observations(ranks, noise_), RareSteps::none);
     for (int rank = 0; rank < layout.num_ranks(); ++rank) estimate[rank] = family_->posterior(rank).mean;
   }
 }
@@ -148,7 +148,7 @@ std::vector<Observations> RankEnergies::observations(const std::vector<Linearize
 double RankEnergies::likeliest_noise(const std::vector<Linearized>& ranks) const {
   double best = -INFINITY, likeliest = noise_;
   for (const double noise : kIterationNoise) {
-    const double likelihood = CurveFamily(positions_, observations(ranks, noise)).log_likelihood();
+    const double likelihood = CurveFamily(positions_, observations(ranks, noise), RareSteps::none).log_likelihood();
     if (likelihood <= best) continue;
     best = likelihood;
     likeliest = noise;

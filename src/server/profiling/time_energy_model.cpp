@@ -82,7 +82,7 @@ void TimeEnergyModel::fit_times(const Samples& samples) {
       for (const Cell& cell : samples.cells(t)) values.push_back(cell.log_time.mean - group.time_center);
       members.push_back(cell_observations(t, variances(time_counts_[t], time_noise_[t]), values));
     }
-    group.time.emplace(grid.positions(0), std::move(members), true);
+    group.time.emplace(grid.positions(0), std::move(members), RareSteps::possible);
     for (const int t : grid.types) {
       const PlaceInGrid& place = grids_.places[t];
       log_time_[t] = part_of(group.time->posterior(place.member), place.positions, group.time_center);
@@ -111,7 +111,7 @@ void TimeEnergyModel::fit_energies(const Samples& samples) {
       }
       members.push_back(cell_observations(t, variances(energy_counts_[t], energy_noise_[t]), values));
     }
-    group.power.emplace(grid.positions(0), std::move(members), true);
+    group.power.emplace(grid.positions(0), std::move(members), RareSteps::possible);
     for (const int t : grid.types) {
       const PlaceInGrid& place = grids_.places[t];
       log_energy_[t] = part_of(group.power->posterior(place.member), place.positions, group.power_center);

@@ -32,7 +32,7 @@ CurveFamily family(std::mt19937_64& engine) {
     }
     members.push_back(std::move(observations));
   }
-  return {std::move(positions), std::move(members)};
+  return {std::move(positions), std::move(members), RareSteps::none};
 }
 
 TEST(CurveFamily, AStageThatDiffersInHeightBorrowsTheOthersShape) {
@@ -66,7 +66,7 @@ TEST(CurveFamily, DrawsHaveTheSpreadOfThePosterior) {
 }
 
 /// A smooth curve of 0.3 % noise, 2.5 % lower at clock 20; clock 10 has no sample.
-CurveFamily with_a_rare_step(bool rare_steps, std::mt19937_64& engine) {
+CurveFamily with_a_rare_step(RareSteps rare, std::mt19937_64& engine) {
   std::vector<CurvePosition> positions;
   Observations observations{Matrix::Zero(kClocks - 1, kClocks), {}, {}};
   for (int c = 0; c < kClocks; ++c) {
@@ -76,20 +76,20 @@ CurveFamily with_a_rare_step(bool rare_steps, std::mt19937_64& engine) {
     observations.value.push_back(-0.4 * position(c) - (c == 20 ? 0.025 : 0) + 0.003 * standard_normal(engine));
     observations.variance.push_back(0.003 * 0.003);
   }
-  return {std::move(positions), {std::move(observations)}, rare_steps};
+  return {std::move(positions), {std::move(observations)}, rare};
 }
 
 TEST(CurveFamily, AClockWithoutSamplesMayBeFarFromItsNeighbors) {
-  for (const bool rare_steps : {false, true}) {
+  for (const RareSteps rare : {RareSteps::none, RareSteps::possible}) {
     std::mt19937_64 engine(4);
-    const CurveFamily known = with_a_rare_step(rare_steps, engine);
+    const CurveFamily known = with_a_rare_step(rare, engine);
     const CurveFamily::Posterior posterior = known.posterior(0);
     int far = 0, far_where_measured = 0;
     for (const auto& draw : known.draws(2000, engine)) {
       far += std::abs(draw[0][10] - posterior.mean[10]) > 0.025 ? 1 : 0;
       far_where_measured += std::abs(draw[0][5] - posterior.mean[5]) > 0.025 ? 1 : 0;
     }
-    EXPECT_EQ(far > 0, rare_steps) << far;
+    EXPECT_EQ(far > 0, rare == RareSteps::possible) << far;
     EXPECT_LT(far, 40);
     EXPECT_EQ(far_where_measured, 0);
   }
