@@ -262,7 +262,7 @@ void print_row(const char* gpu, const Setting& setting, std::vector<Run> runs) {
 /// Standard deviation of the time of an iteration at the highest clocks, in percent of its mean.
 double iteration_noise_pct(const model::Profile& truth, const model::Schedule& schedule) {
   testing::SimulatedJob job(truth, schedule, {}, 1);
-  profiling::ProfilingWindow window{0, 400, false, false, {}, 0, 0, {}};
+  profiling::ProfilingWindow window{0, 400, false, false, {}};
   const profiling::ProfilingJob description = job.job();
   for (const auto& actions : schedule.ranks) {
     std::vector<Megahertz>& clocks = window.clocks.emplace_back();

@@ -283,7 +283,7 @@ std::optional<NextStep> next_step(const profiling::OnlineProfiler& profiler, con
       window.rest = found->rest;
       window.slowdown_pct = found->slowdown_pct;
       window.highest = window.clocks_mhz == question.maximum_clocks;
-      window.uncertainty_pct = next->doubt.worst_90_pct;
+      window.uncertainty_pct = next->doubt.worst_95_pct;
       window.text = next->doubt.text;
       return window;
     }
@@ -415,8 +415,7 @@ void JobProfiling::feed(const jobs::Job& job, const jobs::Event& event) {
                                       handed_out->confirming,
                                       clocks_of(handed_out->clocks_mhz),
                                       handed_out->rest,
-                                      handed_out->slowdown_pct,
-                                      handed_out->uncertainty_pct};
+                                      handed_out->slowdown_pct};
     if (Status taken = profiler_->hand_out(std::move(window)); !taken) broken_ = taken.error().message;
     return;
   }

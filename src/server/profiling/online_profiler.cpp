@@ -34,10 +34,9 @@ constexpr int kConfirmingRounds = 2;
 constexpr double kTimesTheMean = 4, kShareOfTheWorst = 0.8, kTimesLate = 4;
 // The noise of a single value up to which the tolerance is what the options say.
 constexpr double kUsualNoise = 0.01;
-// Refining ends when the iterations up to the limit would leave more than this share of the uncertainty, if it falls on
-// as it did in the last windows, and no more than the tolerance is expected to be lost.
-constexpr double kBetter = 0.95;
-constexpr std::size_t kLeastWindows = 24, kLastWindows = 36;
+// Refining ends when the iterations up to the limit would leave more than this share of the uncertainty, which falls
+// with the root of their number, and no more than the tolerance is expected to be lost.
+constexpr double kBetter = 0.9;
 // Windows in turns: at the highest clock, which all else is compared with; twice the clocks that decide which plan is
 // best; the plan, whose clocks were chosen because they look good.
 constexpr std::size_t kTurns = 4, kTurnOfHighest = 0, kTurnOfPlan = 3;
@@ -152,7 +151,7 @@ struct OnlineProfiler::State {
     return 100 * (time_s / reference_s - 1);
   }
   /// Adds iterations at the highest clock before the window, so that the mean slowdown stays within its bound.
-  [[nodiscard]] ProfilingWindow with_rest(ProfilingWindow window, const PlanUncertainty& doubt) const {
+  [[nodiscard]] ProfilingWindow with_rest(ProfilingWindow window) const {
     double slowdown_pct = window.slowdown_pct * window.iterations;
     double count = window.iterations;
     for (const ProfilingWindow& before : windows) {
@@ -163,7 +162,6 @@ struct OnlineProfiler::State {
     // A rank that reports years of iteration time asks for more rest than an int holds.
     const double rest = std::ceil(slowdown_pct / options.mean_slowdown_pct) - count;
     window.rest = static_cast<int>(std::clamp<double>(rest, 0, std::numeric_limits<int>::max()));
-    window.doubt_pct = doubt.worst_90_pct;
     return window;
   }
   /// The tolerance, in percent, given the variation of single values: noisier values allow less certainty.
@@ -173,28 +171,6 @@ struct OnlineProfiler::State {
       if (layout.types[t].has_clock()) noise.push_back(std::max(model.time_noise(t), model.energy_noise(t)));
     }
     return options.tolerance_pct * std::max(1.0, quantile(noise, 0.5) / kUsualNoise);
-  }
-  /// True if the iterations that are left hardly reduce the uncertainty, a power of their number.
-  [[nodiscard]] bool is_level(double now_pct) const {
-    std::vector<std::pair<double, double>> logs;  // of iterations, of uncertainty then
-    int count = 0;
-    for (const ProfilingWindow& window : windows) {
-      if (window.doubt_pct && !window.confirming) logs.emplace_back(std::log(count), std::log(*window.doubt_pct));
-      count += window.iterations;
-    }
-    logs.emplace_back(std::log(count), std::log(now_pct));
-    if (logs.size() < kLeastWindows) return false;
-    if (logs.size() > kLastWindows) logs.erase(logs.begin(), logs.end() - kLastWindows);
-    double x = 0, y = 0, xx = 0, xy = 0;
-    for (const auto& [iterations, doubt] : logs) {
-      x += iterations;
-      y += doubt;
-      xx += iterations * iterations;
-      xy += iterations * doubt;
-    }
-    const double n = static_cast<double>(logs.size());
-    const double power = (n * xy - x * y) / (n * xx - x * x);
-    return std::pow(static_cast<double>(options.max_iterations) / count, power) > kBetter;
   }
   /// True if some type was measured at several clocks.
   [[nodiscard]] bool varied() const {
@@ -278,7 +254,7 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   const SharedClock shared = shared_clock(now);
   const auto predicted = [&](const PlanUncertainty& doubt) {
     double late_pct = 0;
-    for (const PlanUncertainty::At& at : doubt.at) late_pct = std::max(late_pct, at.late_90_pct);
+    for (const PlanUncertainty::At& at : doubt.at) late_pct = std::max(late_pct, at.late_95_pct);
     return std::max(most_slowdown / kTimesTheMean, most_slowdown - kTimesLate * late_pct / 100);
   };
   const auto bounded = [&](ClockChoice clocks, const PlanUncertainty& doubt) {
@@ -287,7 +263,7 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
         bound_slowdown(*problem, upper_times(layout, samples, now), std::move(clocks), predicted(doubt), shared);
     ProfilingWindow window = window_of(choice.clocks, false);
     window.slowdown_pct = 100 * choice.slowdown;
-    return with_rest(std::move(window), doubt);
+    return with_rest(std::move(window));
   };
   if (!varied()) {
     if (iterations() < std::min(options.max_iterations, 2 * kMostUnusable * options.iterations_per_window)) {
@@ -298,8 +274,8 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   const JudgedPlan plan = judged(*problem, now, check);
   const PlanUncertainty& doubt = plan.doubt;
   if (check.stopped()) return std::nullopt;
-  const double tolerance = tolerance_pct(now), worst = *doubt.worst_90_pct;
-  const bool sure = worst <= tolerance;
+  const double tolerance = tolerance_pct(now);
+  const bool sure = *doubt.worst_95_pct <= tolerance;
   std::vector<double> confirmable;
   // A plan that changes clocks between computations cannot be confirmed if clocks arrive too late for that.
   std::ranges::copy_if(options.slowdowns, std::back_inserter(confirmable),
@@ -307,7 +283,7 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   const auto plan_step = [&](double slowdown, bool confirming) -> std::optional<ProfilingStep> {
     auto window = window_of_plan(problem->mean(), std::min(slowdown, 1 + predicted(doubt)), confirming, check);
     if (!window) return std::nullopt;
-    return ProfilingStep{with_rest(*std::move(window), doubt), doubt};
+    return ProfilingStep{with_rest(*std::move(window)), doubt};
   };
   const auto confirmed = static_cast<std::size_t>(confirming_windows());
   const auto done = [&](const std::string& why) { return ProfilingStep{ProfilingDone{why + doubt.text}, doubt}; };
@@ -318,16 +294,16 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
     return done(fmt::format("the limit of {} iterations is reached; ", iterations()));
   const bool probably_good =
       std::ranges::all_of(doubt.at, [&](const PlanUncertainty::At& at) { return at.expected_loss_pct <= tolerance; });
-  if (!sure && probably_good && is_level(worst)) {
-    return done(fmt::format("after {} iterations, when more iterations no longer improve the plan, ", iterations()));
+  if (!sure && probably_good && iterations() > kBetter * kBetter * options.max_iterations) {
+    return done(fmt::format("after {} iterations, when those left would hardly improve the plan, ", iterations()));
   }
   if (sure) return plan_step(confirmable[confirmed % confirmable.size()], true);
   const std::size_t turn = windows.size() % kTurns;
   if (turn == kTurnOfHighest) {
-    return ProfilingStep{with_rest(window_of(uniform(std::vector<int>(layout.types.size())), false), doubt), doubt};
+    return ProfilingStep{with_rest(window_of(uniform(std::vector<int>(layout.types.size())), false)), doubt};
   }
   const auto loses_most = std::ranges::max_element(
-      doubt.at, {}, [](const PlanUncertainty::At& at) { return std::max(at.loss_90_pct, at.late_90_pct); });
+      doubt.at, {}, [](const PlanUncertainty::At& at) { return std::max(at.loss_95_pct, at.late_95_pct); });
   if (turn == kTurnOfPlan && std::ranges::find(confirmable, loses_most->slowdown) != confirmable.end()) {
     return plan_step(loses_most->slowdown, false);
   }

@@ -16,7 +16,7 @@ namespace {
 // Number of profiles drawn to judge the plan: fewer where planning takes long.
 constexpr int kMostDraws = 20, kLeastDraws = 5;
 constexpr int kComputationsAtMostDraws = 800;
-constexpr double kConfidence = 0.9;
+constexpr double kConfidence = 0.95;
 
 /// A plan on a profile: lateness against the deadline, and energy above the bound of all plans for it, in percent.
 struct OnProfile {
@@ -93,10 +93,10 @@ JudgedPlan judge_plan(const PlanningProblem& problem, const TimeEnergyModel& mod
         "{}at {:g} times the iteration time of the highest clock the plan is expected to lose {:.2f} % of energy, with "
         "{:g} % confidence at most {:.2f} %, and "
         "to be at most {:.2f} % late",
-        k == 0 ? "" : "; ", at.slowdown, at.expected_loss_pct, 100 * kConfidence, at.loss_90_pct, at.late_90_pct);
+        k == 0 ? "" : "; ", at.slowdown, at.expected_loss_pct, 100 * kConfidence, at.loss_95_pct, at.late_95_pct);
     result.at.push_back(at);
   }
-  result.worst_90_pct = quantile(worst, kConfidence);
+  result.worst_95_pct = quantile(worst, kConfidence);
   return {std::move(result), std::move(rivals)};
 }
 

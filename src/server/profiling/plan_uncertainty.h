@@ -1,7 +1,7 @@
 // Judges the plan made from an estimate: how much it may lose, over the profiles that the results leave possible.
 //
 // Input:   the problem, the model to draw profiles from, slowdowns.
-// Output:  per slowdown, expected and 90 % bounds of loss and lateness, and the plans that it loses to; nothing if
+// Output:  per slowdown, expected and 95 % bounds of loss and lateness, and the plans that it loses to; nothing if
 //          `check` stopped it. Losses are energy above the bound of all plans, less that on the estimate itself:
 //          against another plan, the chance of two roundings would count, and a loss of 0.09 % seemed one of 0.02 %.
 // Errors:  none.
