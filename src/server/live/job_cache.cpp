@@ -31,8 +31,7 @@ JobCache::JobCache(work::StoreAccess& store, const Clock& clock, work::Due& due,
       clock_(clock),
       hooks_(hooks),
       index_(hooks),
-      wakes_(hooks_, index_, due),
-      shadows_(hooks_, wakes_, clock) {}
+      wakes_(hooks_, index_, due) {}
 
 Status JobCache::open(store::Store& store) {
   auto rows = store.jobs();
@@ -85,7 +84,7 @@ void JobCache::was_read(const std::string& id, std::int64_t durable, Result<JobL
 std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, std::int64_t durable, Result<JobLog> read) {
   LiveJob* live = in_memory(id);
   if (!read) {
-    if (live != nullptr && live->stale_ && !live->outbox_.is_appending()) shadows_.go_on(*live);
+    if (live != nullptr && live->stale_ && !live->outbox_.is_appending()) go_on_as_shown(*live);
     const bool damaged = read.error().code == ErrorCode::internal;
     if (damaged && index_.find(id) != index_.end()) index_[id].damaged = true;
     return Result<LiveJob*>(read.error());
@@ -194,6 +193,27 @@ void JobCache::touch(LiveJob& live) {
   run(live, {});
 }
 
+void JobCache::go_on_as_shown(LiveJob& live) {
+  const double now_s = clock_.now_s();
+  const std::int64_t version = live.shown.version();
+  std::optional<double> next_s;
+  {
+    const AsShown as_shown(live, &live.shown.go_on(live.job));
+    live.settled = false;
+    const double quiet_since_s = live.calls.quiet_since_s;
+    while (auto body = hooks_.next_follow_up(live, now_s)) {
+      if (!jobs::apply(live.job, jobs::Event{now_s, *std::move(body)})) break;
+    }
+    live.settled = false;
+    live.calls.quiet_since_s = std::min(live.calls.quiet_since_s, quiet_since_s);  // the job itself has not looked
+    live.shown.number(live.job, now_s);
+    next_s = hooks_.due_s(live, now_s);
+  }
+  const bool sooner = next_s && *next_s > now_s && *next_s < now_s + kRetryAfter_s;
+  wakes_.set_to(live, sooner ? *next_s : now_s + kRetryAfter_s);
+  if (live.shown.version() != version) hooks_.shown(live);
+}
+
 void JobCache::run(LiveJob& live, JobCommand command) {
   // A write that would only queue up is rejected before it changes anything.
   if (command.shown_once_durable() && store_.writes_late()) return answer(command, work::StoreAccess::not_answered());
@@ -253,14 +273,10 @@ Status JobCache::decide_into(LiveJob& live, JobOutbox::Entry& entry) {
       if (Status folded = fold(live, entry, std::move(body), now_s); !folded) return folded;
     }
   }
-  follow_up(live, entry, now_s);
-  return Ok{};
-}
-
-void JobCache::follow_up(LiveJob& live, JobOutbox::Entry& entry, double now_s) {
   while (auto body = hooks_.next_follow_up(live, now_s)) {
-    if (!fold(live, entry, *std::move(body), now_s)) return;
+    if (Status folded = fold(live, entry, *std::move(body), now_s); !folded) return folded;
   }
+  return Ok{};
 }
 
 Status JobCache::fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody body, double now_s) {
@@ -305,7 +321,7 @@ void JobCache::flush(LiveJob& live) {
 }
 
 void JobCache::append_is_slow(const std::string& id) {
-  if (LiveJob* const live = in_memory(id); live != nullptr && live->outbox_.is_appending()) shadows_.go_on(*live);
+  if (LiveJob* const live = in_memory(id); live != nullptr && live->outbox_.is_appending()) go_on_as_shown(*live);
 }
 
 /// Clients learn that the outcome is unknown. The folded events stay, since they may still be written.
@@ -334,6 +350,11 @@ void JobCache::appended(const std::string& id, Result<store::Appended> result) {
   live->before_restart_.reset();
   const bool was_late = live->shown.end();
   hooks_.written(events);
+  if (was_late) {  // what ranks have seen of time is decided before they see the job again
+    live->settled = false;
+    JobOutbox::Undecided only_time;
+    decide(*live, only_time);
+  }
   const std::vector<Answer> decided = decide_waiting(*live);
   became_durable(*live, events);
   for (const JobOutbox::Entry& entry : entries) answer(entry.command, Ok{});
@@ -364,7 +385,7 @@ void JobCache::fail(LiveJob& live, const std::vector<JobCommand>& commands, cons
     wake_again(id, clock_.now_s());
   } else {
     live.stale_ = true;
-    shadows_.go_on(live);
+    go_on_as_shown(live);
   }
   for (const JobCommand& command : commands) answer(command, error);
 }

@@ -27,7 +27,6 @@
 #include "server/live/job_hooks.h"
 #include "server/live/job_index.h"
 #include "server/live/job_log.h"
-#include "server/live/job_shadows.h"
 #include "server/live/job_wakes.h"
 #include "server/live/live_job.h"
 #include "server/work/store_access.h"
@@ -55,8 +54,8 @@ class JobCache {
   void create(const std::string& id, JobCommand command);
   /// Applies what follows from time or from news.
   void touch(LiveJob& live);
-  /// Applies the same to the job that ranks see while the store cannot accept it.
-  void go_on_as_shown(LiveJob& live) { shadows_.go_on(live); }
+  /// The store is late: applies the same to the job that ranks see, see ShownJob, again every second.
+  void go_on_as_shown(LiveJob& live);
   /// What the ranks are to run may have changed though nothing became durable.
   void shown(LiveJob& live) { hooks_.shown(live); }
   void forget_finished(std::size_t keep);
@@ -114,7 +113,6 @@ class JobCache {
   std::optional<Status> decide(LiveJob& live, JobOutbox::Undecided& asked);
   std::vector<Answer> decide_waiting(LiveJob& live);
   Status decide_into(LiveJob& live, JobOutbox::Entry& entry);
-  void follow_up(LiveJob& live, JobOutbox::Entry& entry, double now_s);
   Status fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody body, double now_s);
   void flush(LiveJob& live);
   void appended(const std::string& id, Result<store::Appended> result);
@@ -132,7 +130,6 @@ class JobCache {
   JobIndex index_;
   std::unordered_map<std::string, std::unique_ptr<LiveJob>> live_;
   JobWakes wakes_;
-  JobShadows shadows_;
 };
 
 }  // namespace perseus::live

@@ -15,7 +15,7 @@ void JobWakes::erase(double at_s, const std::string& id) {
 }
 
 void JobWakes::set(LiveJob& live, double now_s) {
-  // What the store has refused is tried again at the wake of JobShadows.
+  // What the store has refused is tried again at the wake of JobCache::go_on_as_shown().
   if (live.shown.is_late()) return;
   const auto next = hooks_.due_s(live, now_s);
   if (next == live.wake_s && (!next || wakes_.contains({*next, live.job.id}))) return;

@@ -30,6 +30,10 @@ void RankCalls::record(int rank, double now_s) {
 
 void RankCalls::heard(int rank, double now_s) {
   if (static_cast<std::size_t>(rank) < last_call_s_.size()) last_call_s_[rank] = std::max(last_call_s_[rank], now_s);
+  heard(now_s);
+}
+
+void RankCalls::heard(double now_s) {
   last_s_ = std::max(last_s_, now_s);
   quiet_since_s = std::min(quiet_since_s, now_s);
 }

@@ -51,6 +51,8 @@ class RankCalls {
   void closed(int rank);
   /// A rank waited until now.
   void heard(int rank, double now_s);
+  /// A process that does not hold its rank yet calls.
+  void heard(double now_s);
   /// As last looked at, all ranks wait but those that count as silent: none of them can fall silent.
   [[nodiscard]] bool all_wait() const { return quiet_since_s == std::numeric_limits<double>::infinity(); }
   /// Another process holds the rank.

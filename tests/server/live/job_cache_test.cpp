@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/server/service/jobs_in_memory.h"
+#include "tests/server/service/service_parts.h"
 
 namespace perseus::live {
 namespace {
@@ -130,6 +130,72 @@ TEST_F(JobCacheTest, ALogThatHasChangedBehindItIsReadAgain) {
   base_.settle();
   EXPECT_TRUE(again->ok());
   EXPECT_EQ(base_.live("job").job.sequence, 4);
+}
+
+TEST_F(JobCacheTest, AFollowUpThatTheJobRejectsIsNotAcknowledged) {
+  base_.hooks.follow_up = [](LiveJob& live, double) -> std::optional<jobs::EventBody> {
+    if (live.job.policies.empty()) return std::nullopt;
+    return jobs::StragglerTookEffect{"7"};  // there is no such notice
+  };
+  const auto set = set_first_policy();
+  base_.settle();
+  EXPECT_EQ(set->error().code, ErrorCode::internal);
+  EXPECT_TRUE(base_.live("job").job.policies.empty()) << "what was folded before it is undone";
+}
+
+/// A planned job; when its time comes, point 1 is due.
+class JobOfALateStore : public ::testing::Test {
+ protected:
+  JobOfALateStore() {
+    parts_.base.create("job");
+    parts_.plan();
+    parts_.deploy(0);
+    parts_.base.hooks.follow_up = [this](LiveJob& live, double) -> std::optional<jobs::EventBody> {
+      if (!due_ || live.job.plan->of(0).point == 1) return std::nullopt;
+      return parts_.deployed(1);
+    };
+  }
+  LiveJob& live() { return parts_.live(); }
+  void go_on() { parts_.base.jobs().go_on_as_shown(live()); }
+  int answered_point() { return live().shown.to_clients()->plan->of(0).point; }
+
+  testing::ServiceParts parts_;
+  bool due_ = false;
+};
+
+TEST_F(JobOfALateStore, DueEventsReachRanksAndNotTheJob) {
+  go_on();
+  EXPECT_TRUE(live().shown.is_late());
+  EXPECT_EQ(answered_point(), 0);
+  const int times_shown = parts_.base.hooks.times_shown;
+  due_ = true;
+  parts_.base.clock().advance(1);
+  go_on();
+  EXPECT_EQ(answered_point(), 1);
+  EXPECT_TRUE(is_provisional(live().shown.version()));
+  EXPECT_EQ(parts_.base.hooks.times_shown, times_shown + 1);
+  EXPECT_EQ(live().job.plan->of(0).point, 0) << "nothing of it is durable";
+}
+
+TEST_F(JobOfALateStore, GoesOnEverySecond) {
+  go_on();
+  EXPECT_EQ(parts_.base.due().next(), parts_.now_s() + 1);
+}
+
+TEST_F(JobOfALateStore, ThePlanKeepsItsVersionUntilItIsAnotherOne) {
+  due_ = true;
+  go_on();
+  const std::int64_t version = live().shown.version();
+  EXPECT_TRUE(live().shown.end());
+  EXPECT_EQ(live().shown.to_clients(), nullptr);
+  go_on();
+  EXPECT_EQ(live().shown.version(), version);
+  live().shown.end();
+  due_ = false;
+  parts_.base.append("job", {parts_.deployed(-1)});
+  live().shown.committed_plan = 1;  // it is not durable
+  go_on();
+  EXPECT_EQ(live().shown.version(), version + 1);
 }
 
 }  // namespace
