@@ -13,7 +13,7 @@
 #include "io/formats/toml_reader.h"
 #include "plan/slowdown.h"
 #include "serve/secret_file.h"
-#include "server/alerts/alert_receiver.h"
+#include "server/alerts/alert_webhook.h"
 
 namespace perseus::cli {
 namespace {

@@ -18,7 +18,6 @@
 #include "server/openadr/event_reporter.h"
 #include "server/openadr/ven_registration.h"
 #include "server/openadr/vtn_client.h"
-#include "server/openadr/vtn_reports.h"
 #include "site/domain_limits.h"
 #include "site/domain_powers.h"
 #include "site/job_signals.h"

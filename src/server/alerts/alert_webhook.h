@@ -24,13 +24,25 @@
 #include <thread>
 #include <vector>
 
-#include "server/alerts/alert_receiver.h"
+#include "base/result.h"
 #include "server/alerts/alerts.h"
 #include "server/jobs/alert.h"
-#include "server/work/done.h"
 #include "server/work/executor.h"
 
 namespace perseus::alerts {
+
+struct AlertReceiver {
+  std::string url;    ///< with path and query; empty: alerts are not sent
+  std::string token;  ///< bearer token; empty: none
+  bool operator==(const AlertReceiver&) const = default;
+};
+
+/// Ok for http:// or https://, a host, and optionally a port, a path and a query.
+Status check_receiver_url(const std::string& url);
+/// "https://hooks.example.org:8443" of such a URL
+std::string host_of_receiver(const std::string& url);
+/// The path and the query, unchanged.
+std::string target_of_receiver(const std::string& url);
 
 /// Since the start.
 struct WebhookCounts {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "server/profiling/measured_limits.h"
+#include "server/profiling/result_values.h"
 
 namespace perseus::jobs {
 namespace {

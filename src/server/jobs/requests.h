@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -28,9 +29,19 @@
 #include "server/jobs/policies.h"
 #include "server/jobs/power_budget.h"
 #include "server/jobs/profiles.h"
-#include "server/jobs/tier.h"
 
 namespace perseus::jobs {
+
+/// Fact of a job: the team of the token that registered it, or the token's id; absent while tokens are off.
+inline constexpr std::string_view kTeamFact = "team";
+
+struct Tier {
+  std::string domain = {};  ///< power domain; empty: that of its ranks' hosts
+  std::optional<double> least_rate =
+      std::nullopt;                               ///< least part of its full speed; nothing: its team's, or the site's
+  std::optional<double> priority = std::nullopt;  ///< nothing: its team's, or 1
+  bool operator==(const Tier&) const = default;
+};
 
 // ---- Jobs and ranks
 

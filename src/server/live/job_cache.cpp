@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "server/live/event_effects.h"
+#include "server/live/job_view.h"
 
 namespace perseus::live {
 namespace {
@@ -435,6 +435,19 @@ void JobCache::remove(const std::string& id, work::Done<Ok> done) {
     }
     done(removed);
   });
+}
+
+Result<JobLog> read_log(store::Store& store, const std::string& id, std::int64_t after) {
+  const auto stored = store.read(id, 0);
+  if (!stored) return stored.error();
+  JobLog read;
+  read.job.id = id;
+  for (const store::StoredEvent& item : *stored) {
+    jobs::Event event = jobs::event_in_log(item.body);
+    if (Status folded = jobs::apply(read.job, event); !folded) return folded.error();
+    if (item.sequence > after) read.events.push_back({item.sequence, std::move(event)});
+  }
+  return read;
 }
 
 }  // namespace perseus::live

@@ -26,12 +26,19 @@
 #include "base/clock.h"
 #include "server/live/job_hooks.h"
 #include "server/live/job_index.h"
-#include "server/live/job_log.h"
 #include "server/live/job_wakes.h"
 #include "server/live/live_job.h"
 #include "server/work/store_access.h"
 
 namespace perseus::live {
+
+/// The log of a job, read from the store and folded.
+struct JobLog {
+  jobs::Job job;
+  std::vector<SequencedEvent> events;  ///< after those in memory at the time of the request
+};
+
+Result<JobLog> read_log(store::Store& store, const std::string& id, std::int64_t after);
 
 class JobCache {
  public:

@@ -7,6 +7,8 @@
 // Threads: io thread.
 #pragma once
 
+#include <vector>
+
 #include "server/live/live_job.h"
 
 namespace perseus::live {
@@ -15,5 +17,11 @@ jobs::JobView view_of(const LiveJob& live, double now_s);
 /// Reported iterations under plans that are not in the log yet.
 std::vector<jobs::IterationsCounted> counts_since(const LiveJob& live);
 jobs::JobSummary summary_of(const LiveJob& live);
+
+/// True for events on which no plan depends.
+bool leaves_plans_unchanged(const jobs::EventBody& body);
+/// Iterations to count before the event, because it would give them another value, or none. So a total never goes back
+/// because a plan or a straggler changed.
+std::vector<jobs::IterationsCounted> counts_before(const LiveJob& live, const jobs::EventBody& body);
 
 }  // namespace perseus::live

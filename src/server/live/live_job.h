@@ -7,25 +7,27 @@
 // Threads: io thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "base/units.h"
 #include "server/jobs/job.h"
 #include "server/live/job_outbox.h"
-#include "server/live/loaded_frontiers.h"
 #include "server/live/rank_calls.h"
-#include "server/live/rank_clocks.h"
 #include "server/live/rank_reports.h"
-#include "server/live/rank_windows.h"
-#include "server/live/replan_state.h"
-#include "server/live/schedule_cache.h"
 #include "server/live/shown_job.h"
+#include "server/policies/deployment.h"
+#include "server/policies/stage_schedule.h"
 #include "server/policies/straggler_detector.h"
 #include "server/profiles/job_profiling.h"
 
@@ -36,6 +38,92 @@ inline constexpr double kRetryAfter_s = 1;
 
 /// The error for a job whose log this version cannot fold. The known part is shown, and the job is not changed.
 Error later_version(const std::string& job);
+
+/// The profiling windows that each rank was handed, and ran, as far as this server knows: clients that do not name
+/// windows send the same request for every one.
+class RankWindows {
+ public:
+  void hand_out(int rank, int window) { windows_of_[rank].handed = window; }
+  void ran(int rank, int window) { windows_of_[rank].run = window; }
+  /// The last window that this server handed to the rank; nothing: none.
+  [[nodiscard]] std::optional<int> handed(int rank) const;
+  /// It is the last one that the rank reported here.
+  [[nodiscard]] bool has_run(int rank, int window) const;
+  /// Profiling begins anew.
+  void clear() { windows_of_.clear(); }
+
+ private:
+  struct Last {
+    std::optional<int> handed, run;
+  };
+  std::unordered_map<int, Last> windows_of_;
+};
+
+/// The planning of a job with the switch latency that its ranks measured: what LatencyReplans keeps of it.
+class ReplanState {
+ public:
+  bool under_way = false;        ///< an input is being completed with the measured latency
+  bool plan_handed_out = false;  ///< this server has sent the job's plan to some rank
+  double measure_again_s = 0;    ///< not earlier: measuring the profile again could not begin
+  bool plan_held_back = false;   ///< a rank requested it: see LatencyReplans::first_plan_waits()
+
+  /// The input cannot be completed with that latency.
+  void failed(const std::string& input, Seconds latency) { failed_.insert_or_assign(input, latency); }
+  /// The last failure of the input was with that latency.
+  [[nodiscard]] bool has_failed(const std::string& input, Seconds latency) const {
+    const auto found = failed_.find(input);
+    return found != failed_.end() && found->second == latency;
+  }
+
+ private:
+  std::map<std::string, Seconds> failed_;  ///< by input
+};
+
+/// The frontiers of a job that are in memory, and those that have been requested for it; of an input, the full one.
+class LoadedFrontiers {
+ public:
+  using Frontier = std::shared_ptr<const jobs::CharacterizedPipeline>;
+  [[nodiscard]] const policies::Frontiers& all() const { return loaded_; }
+  /// Null: it is not in memory.
+  [[nodiscard]] std::shared_ptr<const jobs::CharacterizedPipeline> find(std::string_view key) const;
+  void add(std::shared_ptr<const jobs::CharacterizedPipeline> frontier);
+  void drop(const std::string& key) { loaded_.erase(key); }
+
+  /// False: it is in memory or has been requested.
+  bool request(const std::string& key);
+  /// The request was answered.
+  void answered(const std::string& key) { requested_.erase(key); }
+  /// Withdraws all requests but those, and returns the withdrawn ones.
+  std::vector<std::string> withdraw_except(const std::set<std::string>& needed);
+  [[nodiscard]] const std::set<std::string>& requested() const { return requested_; }
+
+ private:
+  policies::Frontiers loaded_;
+  std::set<std::string> requested_;
+};
+
+/// The schedules of a job's stages, each made once per plan version and shared by the ranks of the stage.
+class ScheduleCache {
+ public:
+  /// Pipeline's choice, stage rank, clock set and instruction set.
+  using Key = std::array<int, 4>;
+  using Schedule = std::shared_ptr<const jobs::StageSchedule>;
+  /// Drops the schedules of another version.
+  Schedule& at(std::int64_t version, const Key& key);
+  void clear() { schedules_.clear(); }
+
+  /// The computations where there is no frontier, from the job's input.
+  struct MaxClockShape {
+    enum class Reading : unsigned char { no, under_way, failed };
+    std::optional<jobs::PipelineShape> shape;
+    Reading reading = Reading::no;
+  };
+  MaxClockShape max_clock;
+
+ private:
+  std::map<Key, Schedule> schedules_;
+  std::int64_t version_ = 0;
+};
 
 /// The versions that ranks have named and the log does not have yet, see HeldPlans.
 struct NotedVersions {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "server/jobs/requests.h"
-#include "server/work/done.h"
+#include "server/work/executor.h"
 
 namespace perseus::live {
 

@@ -14,16 +14,31 @@
 // Source:  OpenADR 3.1.0 User Guide, sections 7.3, 7.4 and 8.10.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "server/openadr/follow_settings.h"
+#include "base/units.h"
 #include "server/openadr/grid_event.h"
 
 namespace perseus::openadr {
+
+/// How a site answers a utility's events: the watts of levels, alerts and baselines that events only name, as a meter
+/// of the domain reads them.
+inline constexpr int kLevels = 4;  ///< of the payload SIMPLE, 0 (normal operations) included
+
+struct FollowSettings {
+  std::optional<Watts> baseline;                     ///< what DISPATCH_SETPOINT_RELATIVE is relative to
+  std::array<std::optional<Watts>, kLevels> levels;  ///< of SIMPLE 1 to 3; [0] is not used
+  std::optional<Watts> emergency;                    ///< of ALERT_GRID_EMERGENCY
+  std::optional<Watts> default_limit;                ///< where neither a limit nor a subscription holds
+  std::size_t most_steps = 1000;
+  std::string signal;  ///< a payload that is followed as a signal (signal_steps.h), not as a limit; empty: none
+};
 
 /// Priorities compare within a kind; limits of several kinds hold together. A subscription holds only where no
 /// `capacity` does. `kept`: what holds in place of a limit that cannot be read.

@@ -18,7 +18,8 @@
 
 #include "base/clock.h"
 #include "io/http/http_client.h"
-#include "server/openadr/event_source.h"
+#include "server/openadr/event_follower.h"
+#include "server/openadr/event_reporter.h"
 
 namespace perseus::openadr {
 
@@ -73,5 +74,18 @@ struct AccessToken {
 };
 /// An answer of the token endpoint.
 Result<AccessToken> parse_access_token(const std::string& body);
+
+class VtnReports final : public ReportReceiver {
+ public:
+  /// `client` must outlive it.
+  explicit VtnReports(VtnClient& client) : client_(client) {}
+  Result<std::vector<StoredReport>> reports(const std::string& event, const std::string& client_name) override;
+  Status create(const std::string& report) override;
+  Status replace(const std::string& id, const std::string& report) override;
+  [[nodiscard]] double asked_wait_s() const override { return client_.asked_wait_s(); }
+
+ private:
+  VtnClient& client_;
+};
 
 }  // namespace perseus::openadr

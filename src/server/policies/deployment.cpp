@@ -11,7 +11,6 @@
 #include "planning/model/default_plan.h"
 #include "server/jobs/job_shapes.h"
 #include "server/jobs/pipeline_input.h"
-#include "server/policies/at_clock.h"
 #include "server/policies/pacing.h"
 #include "server/policies/stragglers.h"
 

@@ -16,6 +16,7 @@
 // Threads: pure functions.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "planning/model/computation_dag.h"
 #include "server/jobs/job.h"
 #include "server/policies/pacing.h"
 #include "server/policies/policy_target.h"
@@ -90,5 +92,19 @@ bool differs(const jobs::PlanDeployed& desired, const std::optional<jobs::PlanDe
 std::vector<std::string> frontiers_needed(const jobs::Job& job);
 /// Inputs that are neither characterized nor failed; a quick frontier alone does not count as characterized.
 std::vector<std::string> characterizations_needed(const jobs::Job& job);
+
+inline const model::Measurement& at_or_below(const std::vector<model::Measurement>& options, int clock_mhz) {
+  const auto found = std::ranges::find_if(options, [&](const auto& one) { return one.clock.value() <= clock_mhz; });
+  return found == options.end() ? options.back() : *found;
+}
+
+inline Watts most_power(const std::vector<model::Measurement>& options, int clock_mhz) {
+  Watts most;
+  for (const model::Measurement& option : options) {
+    const bool allowed = option.clock.value() <= clock_mhz || &option == &options.back();
+    if (allowed && option.time > Seconds(0)) most = std::max(most, option.energy / option.time);
+  }
+  return most;
+}
 
 }  // namespace perseus::policies

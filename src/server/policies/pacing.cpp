@@ -7,7 +7,7 @@
 
 #include "planning/model/default_plan.h"
 #include "planning/site/power_curve.h"
-#include "server/policies/at_clock.h"
+#include "server/policies/deployment.h"
 
 namespace perseus::policies {
 namespace {

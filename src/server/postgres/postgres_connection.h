@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <libpq-fe.h>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,9 +21,32 @@
 #include <vector>
 
 #include "base/result.h"
-#include "server/postgres/libpq_library.h"
 
 namespace perseus::postgres {
+
+struct LibpqLibrary {
+  decltype(&PQclear) clear;
+  decltype(&PQcmdTuples) cmd_tuples;
+  decltype(&PQconnectdbParams) connect_db_params;
+  decltype(&PQconninfoFree) conninfo_free;
+  decltype(&PQconninfoParse) conninfo_parse;
+  decltype(&PQerrorMessage) error_message;
+  decltype(&PQexec) exec;
+  decltype(&PQexecPrepared) exec_prepared;
+  decltype(&PQfinish) finish;
+  decltype(&PQfreemem) free_memory;
+  decltype(&PQgetisnull) get_is_null;
+  decltype(&PQgetlength) get_length;
+  decltype(&PQgetvalue) get_value;
+  decltype(&PQntuples) num_tuples;
+  decltype(&PQprepare) prepare;
+  decltype(&PQresultErrorField) result_error_field;
+  decltype(&PQresultStatus) result_status;
+  decltype(&PQsetClientEncoding) set_client_encoding;
+  decltype(&PQsetNoticeProcessor) set_notice_processor;
+  decltype(&PQstatus) status;
+};
+const LibpqLibrary& libpq();
 
 struct PostgresFailure {
   Error error;

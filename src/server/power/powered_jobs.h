@@ -10,11 +10,13 @@
 // Source:  docs/decisions/0052.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,28 @@
 #include "server/power/site_power_view.h"
 
 namespace perseus::power {
+
+struct ReservedPower {
+  int domain = 0;
+  Watts counted;
+  int accelerators = 0;
+  bool used = false;
+  std::string moved = {};  ///< a job that has used it in another domain
+};
+
+class ReservedPowers {
+ public:
+  ReservedPowers(const jobs::SiteDocument& document, std::span<const jobs::Reservation> reservations);
+
+  /// False: watts are reserved under its name, but not for its team.
+  bool take(const jobs::Job& job, int domain, Watts counted);
+  [[nodiscard]] const std::vector<ReservedPower>& all() const { return all_; }
+
+ private:
+  std::span<const jobs::Reservation> reservations_;
+  std::multimap<std::string, std::size_t> of_name_;
+  std::vector<ReservedPower> all_;
+};
 
 struct FoundJobs {
   PoweredSite site;

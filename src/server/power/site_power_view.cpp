@@ -5,7 +5,6 @@
 #include "planning/site/site_limits.h"
 #include "server/jobs/power_budget.h"
 #include "server/power/powered_jobs.h"
-#include "server/power/reserved_power.h"
 #include "server/power/site_meters.h"
 #include "server/power/site_speed.h"
 #include "server/savings/job_savings.h"

@@ -21,13 +21,33 @@
 #include <utility>
 #include <vector>
 
-#include "server/profiling/clock_grid.h"
 #include "server/profiling/curve_family.h"
 #include "server/profiling/layout.h"
 #include "server/profiling/online_profiler.h"
 #include "server/profiling/samples.h"
 
 namespace perseus::profiling {
+
+struct ClockGrid {
+  std::vector<Megahertz> clocks;
+  std::vector<int> types;
+  /// Of a curve with that number over all clocks.
+  [[nodiscard]] std::vector<CurvePosition> positions(int curve) const;
+};
+
+struct PlaceInGrid {
+  int grid = -1;               ///< -1: the type has no clock
+  int member = 0;              ///< its index among the grid's types
+  std::vector<int> positions;  ///< of its clocks
+};
+
+struct ClockGrids {
+  std::vector<ClockGrid> grids;
+  std::vector<PlaceInGrid> places;              ///< per type
+  std::vector<std::vector<int>> types_of_rank;  ///< those with a clock
+
+  explicit ClockGrids(const Layout& layout);
+};
 
 class RankEnergies {
  public:

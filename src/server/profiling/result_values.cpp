@@ -7,8 +7,6 @@
 #include <map>
 #include <utility>
 
-#include "server/profiling/measured_limits.h"
-
 namespace perseus::profiling {
 namespace {
 
@@ -202,6 +200,20 @@ Status check_shape(const Layout& layout, const RankResult& result) {
 ReadValues read_values(const Layout& layout, const RankResult& result, const ProfilingWindow& window,
                        bool use_throttled) {
   return ValueReader(layout, result, window, use_throttled).read();
+}
+
+namespace {
+
+constexpr Watts kMostPower(10'000);
+
+}  // namespace
+
+bool is_plausible(Joules energy, Seconds time) {
+  return std::isfinite(energy.value()) && energy > Joules(0) && energy <= kMostPower * time;
+}
+
+std::string allowed_energy(Seconds time) {
+  return fmt::format("more than 0, at most {} J ({:g} kW)", (kMostPower * time).value(), kMostPower.value() / 1000);
 }
 
 }  // namespace perseus::profiling

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 #include "server/profiling/layout.h"
 #include "server/profiling/online_profiler.h"
 
@@ -48,5 +49,14 @@ ReadValues read_values(const Layout& layout, const RankResult& result, const Pro
                        bool use_throttled);
 /// "rank 0, window 3, iteration 1"
 std::string where(const RankResult& result, int iteration);
+
+/// A scheduler may suspend a job for days within an iteration.
+inline constexpr Seconds kLongestIteration(30 * 86'400.0);
+
+/// One GPU can have drawn that energy in that time: it is a positive number, and no power that no GPU draws. One absurd
+/// energy would spoil a job's sum, or its profile, for good.
+bool is_plausible(Joules energy, Seconds time);
+/// "more than 0, at most 15000 J (10 kW)"
+std::string allowed_energy(Seconds time);
 
 }  // namespace perseus::profiling

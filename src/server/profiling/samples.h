@@ -20,11 +20,13 @@
 // Threads: plain value.
 #pragma once
 
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/linear_algebra.h"
 #include "base/result.h"
 #include "server/profiling/layout.h"
 #include "server/profiling/online_profiler.h"
@@ -119,6 +121,45 @@ class Samples {
   std::vector<Contradiction> at_known_clocks_, at_others_;  ///< per type
   bool by_iteration_ = false;
   std::map<std::pair<int, int>, int> throttled_windows_;  ///< (rank, replica): consecutive; stays at the limit
+};
+
+/// Samples of a clock that suffice to compare others with.
+inline constexpr int kEnoughRepeats = 4;
+
+class Expectation {
+ public:
+  /// By clock, the same instruction's means in other stages, each scaled to this stage.
+  using Siblings = std::map<Megahertz, Running>;
+  Expectation(const ProfiledType& type, const std::vector<Cell>& cells, Running Cell::*quantity, double noise,
+              Siblings siblings);
+  [[nodiscard]] bool has_history() const { return has_history_; }
+  void learn(int clock, double value);
+  /// Call it after the last learn().
+  void learned();
+
+  struct Range {
+    double middle, tolerance;
+    bool of_this_clock = false;  ///< from samples of this type at this clock; else assumed
+    [[nodiscard]] bool contains(double value) const { return std::abs(value - middle) <= tolerance; }
+  };
+  [[nodiscard]] Range at(int clock) const;
+
+ private:
+  struct Point {
+    double x, y;
+  };
+  void fit(const std::vector<Point>& points);
+  [[nodiscard]] double curve_at(double x) const;
+  [[nodiscard]] Range from_nearest(int clock, double tolerance) const;
+
+  const ProfiledType& type_;
+  const std::vector<Cell>& cells_;
+  Running Cell::*quantity_;
+  double noise_;
+  Siblings siblings_;
+  std::vector<Point> points_;  ///< learned: log clock, value
+  Vector coefficients_;        ///< of the quadratic through them
+  bool has_history_ = false;
 };
 
 }  // namespace perseus::profiling

@@ -18,7 +18,6 @@
 #include <random>
 #include <vector>
 
-#include "server/profiling/clock_grid.h"
 #include "server/profiling/curve_family.h"
 #include "server/profiling/layout.h"
 #include "server/profiling/online_profiler.h"

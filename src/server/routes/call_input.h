@@ -7,6 +7,8 @@
 #pragma once
 
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -125,5 +127,13 @@ void Api::take_body(Call call, void (Api::*handler)(Call, T)) {
     asked->fail({ErrorCode::unavailable, "too many large requests at once: try again"});
   }
 }
+
+struct TimeRange {
+  std::int64_t step_s = 0, from_s = 0, until_s = 0;
+  std::size_t limit = 0;
+};
+
+/// `end`: the parameter's name. `most`: the greatest limit, which is the default.
+Result<TimeRange> time_range(Parameters& parameters, std::string_view end, std::size_t most, double now_s);
 
 }  // namespace perseus::routes

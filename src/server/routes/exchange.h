@@ -19,10 +19,18 @@
 
 #include "base/clock.h"
 #include "server/jobs/api_bodies.h"
-#include "server/routes/plan_answers.h"
+#include "server/jobs/requests.h"
 #include "server/service/service.h"
 
 namespace perseus::routes {
+
+/// When an answer is sent, and how long after its request has arrived.
+struct AnswerTimes {
+  double sent_at_s = 0, held_s = 0;
+};
+std::string plan_json(const jobs::PlanAnswer& answer, const AnswerTimes& times);
+std::string registered_json(const jobs::RegisterRankAnswer& rank, const AnswerTimes& times);
+std::string reported_json(const jobs::ReportedIterations& reported);
 
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "base/json_writer.h"
-#include "server/routes/time_range.h"
+#include "server/routes/call_input.h"
 #include "server/savings/job_history.h"
 
 namespace perseus::routes {

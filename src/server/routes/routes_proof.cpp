@@ -7,7 +7,6 @@
 #include "server/routes/api.h"
 #include "server/routes/call_input.h"
 #include "server/routes/site_proof_text.h"
-#include "server/routes/time_range.h"
 
 namespace perseus::routes {
 namespace {

@@ -9,7 +9,6 @@
 #include "server/live/registration_checks.h"
 #include "server/routes/call_input.h"
 #include "server/routes/exchange.h"
-#include "server/routes/plan_answers.h"
 
 namespace perseus::routes {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "server/power/site_forecast.h"
-#include "server/power/site_proof.h"
+#include "server/power/site_history.h"
 
 namespace perseus::routes {
 

@@ -12,7 +12,7 @@
 #include "server/jobs/alert.h"
 #include "server/power/site_power_view.h"
 #include "server/reports/energy_figures.h"
-#include "server/store/commit_counts.h"
+#include "server/store/store.h"
 
 namespace perseus::service {
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "server/alerts/alert_receiver.h"
+#include "server/alerts/alert_webhook.h"
 #include "server/plans/planning_options.h"
 
 namespace perseus::service {

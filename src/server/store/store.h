@@ -21,6 +21,9 @@
 //          server/work/store_access.h. The destructor commits all waiting writes, and posts their `done`s.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -29,11 +32,23 @@
 #include <vector>
 
 #include "base/result.h"
-#include "server/store/commit_counts.h"
 #include "server/store/history_row.h"
 #include "server/store/site_row.h"
 
 namespace perseus::store {
+
+struct CommitCounts {
+  static constexpr std::array<double, 9> kUpTo_s{0.0005, 0.002, 0.005, 0.02, 0.1, 0.5, 2, 10, 60};
+  /// Commits that took at most kUpTo_s[i] and more than the previous bound; the last entry: longer.
+  std::array<std::int64_t, kUpTo_s.size() + 1> took{};
+  double seconds = 0;  ///< total of the successful commits
+  std::int64_t failed = 0;
+
+  void succeeded_in(double took_s) {
+    ++took[static_cast<std::size_t>(std::ranges::lower_bound(kUpTo_s, took_s) - kUpTo_s.begin())];
+    seconds += took_s;
+  }
+};
 
 /// Runs a piece of work soon, on the server's io thread; must be callable from any thread (asio::post is).
 using Post = std::function<void(std::function<void()>)>;

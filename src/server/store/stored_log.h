@@ -9,8 +9,10 @@
 // Threads: plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -128,5 +130,11 @@ class LogPacker {
   std::vector<std::string> bodies_;
   std::size_t size_ = 0;
 };
+
+/// Most bytes of bodies that are packed together: reading one of them unpacks all.
+constexpr std::size_t kMostPackedBytes = std::size_t{256} << 10;
+
+std::string pack_events(std::span<const std::string> bodies);
+std::optional<std::vector<std::string>> unpack_events(std::string_view packed);
 
 }  // namespace perseus::store

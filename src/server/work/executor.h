@@ -10,7 +10,13 @@
 #include <memory>
 #include <utility>
 
+#include "base/result.h"
+
 namespace perseus::work {
+
+/// Answers a call with the result, or the error: once, on the io thread, inside the call or later.
+template <class T>
+using Done = std::function<void(Result<T>)>;
 
 class Executor {
  public:

@@ -13,7 +13,6 @@
 #include <memory>
 #include <utility>
 
-#include "server/work/done.h"
 #include "server/work/executor.h"
 
 namespace perseus::work {

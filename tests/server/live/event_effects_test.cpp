@@ -1,4 +1,4 @@
-#include "server/live/event_effects.h"
+#include "server/live/job_view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

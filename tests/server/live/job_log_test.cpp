@@ -1,4 +1,4 @@
-#include "server/live/job_log.h"
+#include "server/live/job_cache.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Frontiers are requested once, until they arrive or are no longer needed.
-#include "server/live/loaded_frontiers.h"
+#include "server/live/live_job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What ranks report of their clocks: last figures, sums, and the growth of counters.
-#include "server/live/rank_clocks.h"
+#include "server/live/rank_reports.h"
 
 #include <gtest/gtest.h>
 

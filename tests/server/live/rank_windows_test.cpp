@@ -1,4 +1,4 @@
-#include "server/live/rank_windows.h"
+#include "server/live/live_job.h"
 
 #include <gtest/gtest.h>
 

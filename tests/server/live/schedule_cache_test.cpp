@@ -1,4 +1,4 @@
-#include "server/live/schedule_cache.h"
+#include "server/live/live_job.h"
 
 #include <gtest/gtest.h>
 

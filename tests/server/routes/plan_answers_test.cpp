@@ -1,5 +1,5 @@
 // Plans as ranks read them: which of them have the server's time.
-#include "server/routes/plan_answers.h"
+#include "server/routes/exchange.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "server/store/checksum.h"
-#include "server/store/packed_events.h"
 
 namespace perseus::store {
 namespace {
