@@ -134,8 +134,7 @@ class DomainReports final : private openadr::ReporterHost {
         domain_(arguments.domain),
         wall_(wall),
         client_(std::move(vtn), unstepped),
-        receiver_(client_),
-        reporter_(options_of(arguments), {&receiver_, this, &unstepped}) {}
+        reporter_(options_of(arguments), {&client_, this, &unstepped}) {}
   void report(std::span<const openadr::SeenEvent> events, double now_s) { reporter_.report(events, now_s); }
 
  private:
@@ -155,7 +154,6 @@ class DomainReports final : private openadr::ReporterHost {
   std::string domain_;
   const Clock& wall_;
   openadr::VtnClient client_;
-  openadr::VtnReports receiver_;
   openadr::EventReporter reporter_;
 };
 

@@ -194,7 +194,7 @@ void Tokens::put(const store::TokenRow& token, std::function<void(Status)> done)
     }
     done(put);
   };
-  access_ ? access_->put_token(token, answered) : store_.put_token(token, answered);
+  access_ ? access_->write(&store::Store::put_token, token, answered) : store_.put_token(token, answered);
 }
 
 void Tokens::revoke(const std::string& id, std::function<void(Status)> done) {
@@ -222,7 +222,7 @@ void Tokens::revoke(const std::string& id, std::function<void(Status)> done) {
     }
     done(revoked);
   };
-  access_ ? access_->revoke_token(hash, answered) : store_.revoke_token(hash, answered);
+  access_ ? access_->write(&store::Store::revoke_token, hash, answered) : store_.revoke_token(hash, answered);
 }
 
 }  // namespace perseus::access

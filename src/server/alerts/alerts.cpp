@@ -6,8 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "server/views/list_cursor.h"
-
 namespace perseus::alerts {
 namespace {
 

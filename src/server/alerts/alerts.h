@@ -13,7 +13,6 @@
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -23,6 +22,7 @@
 
 #include "base/units.h"
 #include "server/jobs/alert.h"
+#include "server/views/list_cursor.h"
 
 namespace perseus::alerts {
 
@@ -68,11 +68,7 @@ class Alerts {
     jobs::AlertKind kind{};
     bool operator<(const Place& other) const;
   };
-  struct Query {
-    std::size_t limit = 0;
-    std::optional<Place> after;
-    std::function<bool(const jobs::Alert&)> wanted;  ///< empty: every alert
-  };
+  using Query = views::ListQuery<Place, jobs::Alert>;
   struct Page {
     std::vector<const jobs::Alert*> alerts;  ///< valid until the next change
     std::optional<Place> next;               ///< the next page starts after it; nothing: no more alerts

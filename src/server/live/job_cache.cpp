@@ -27,11 +27,7 @@ Error read_again(const std::string& id) {
 }  // namespace
 
 JobCache::JobCache(work::StoreAccess& store, const Clock& clock, work::Due& due, JobHooks& hooks)
-    : store_(store),
-      clock_(clock),
-      hooks_(hooks),
-      index_(hooks),
-      wakes_(hooks_, index_, due) {}
+    : store_(store), clock_(clock), hooks_(hooks), index_(hooks), wakes_(hooks_, index_, due) {}
 
 Status JobCache::open(store::Store& store) {
   auto rows = store.jobs();
@@ -428,7 +424,7 @@ void JobCache::remove(const std::string& id, work::Done<Ok> done) {
   if (live != nullptr && !live->outbox_.all_durable()) {
     return done(Error{ErrorCode::unavailable, "job " + id + " is being written: try again"});
   }
-  store_.remove_job(id, [this, id, done = std::move(done)](const Result<Ok>& removed) {
+  store_.write(&store::Store::remove_job, id, [this, id, done = std::move(done)](const Result<Ok>& removed) {
     if (removed) {
       forget(id);
       index_.erase(id);

@@ -8,12 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "server/live/job_index.h"
 #include "server/live/live_job.h"
 
 namespace perseus::live {
 
-class JobHooks : public IndexWatcher {
+class JobHooks {
  public:
   JobHooks() = default;
   JobHooks(const JobHooks&) = delete;
@@ -38,6 +37,10 @@ class JobHooks : public IndexWatcher {
   virtual void shown(LiveJob& live) = 0;
   /// The job was removed from the store: it is about to leave memory.
   virtual void removed(LiveJob& live) = 0;
+  /// A row of the index has changed.
+  virtual void row_changed() = 0;
+  /// The job and its log are removed.
+  virtual void row_erased(const store::JobIndexRow& gone) = 0;
 };
 
 }  // namespace perseus::live

@@ -13,24 +13,13 @@
 #include <unordered_set>
 #include <utility>
 
-#include "server/store/store.h"
+#include "server/live/job_hooks.h"
 
 namespace perseus::live {
 
-/// Learns of changed rows.
-class IndexWatcher {
- public:
-  virtual void row_changed() = 0;
-  /// The job and its log are removed.
-  virtual void row_erased(const store::JobIndexRow& gone) = 0;
-
- protected:
-  ~IndexWatcher() = default;
-};
-
 class JobIndex {
  public:
-  explicit JobIndex(IndexWatcher& watcher) : watcher_(watcher) {}
+  explicit JobIndex(JobHooks& hooks) : hooks_(hooks) {}
   using Rows = std::map<std::string, store::JobIndexRow>;
 
   [[nodiscard]] Rows::const_iterator begin() const { return rows_.begin(); }
@@ -53,19 +42,19 @@ class JobIndex {
     const store::JobIndexRow gone = std::move(found->second);
     rows_.erase(found);
     note(gone.job);
-    watcher_.row_erased(gone);
+    hooks_.row_erased(gone);
   }
   /// Marks the row as changed: data shown beside it have changed.
   void note(const std::string& id) {
     changed_.insert(id);
-    watcher_.row_changed();
+    hooks_.row_changed();
   }
   std::unordered_set<std::string> take_changed() { return std::exchange(changed_, {}); }
   [[nodiscard]] bool has_changed(const std::string& id) const { return changed_.contains(id); }
   [[nodiscard]] std::size_t changed() const { return changed_.size(); }
 
  private:
-  IndexWatcher& watcher_;
+  JobHooks& hooks_;
   Rows rows_;
   std::unordered_set<std::string> changed_;
 };

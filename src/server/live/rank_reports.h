@@ -27,6 +27,7 @@ struct ClockCounts {
   bool operator==(const ClockCounts&) const = default;
 };
 
+/// The clocks of a job's ranks as their processes last reported them, and what has gone wrong with them.
 class RankClocks {
  public:
   struct Reported {

@@ -29,6 +29,8 @@ struct ListedEvents {
   std::map<std::string, PayloadUnits> program_units;  ///< by program
 };
 
+/// Where events come from: a utility's server, or a test. Errors: unavailable: the list is unknown; an earlier one
+/// stays valid. invalid_input, of event(): it cannot be read.
 class EventSource {
  public:
   EventSource() = default;

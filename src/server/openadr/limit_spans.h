@@ -27,10 +27,10 @@
 
 namespace perseus::openadr {
 
-/// How a site answers a utility's events: the watts of levels, alerts and baselines that events only name, as a meter
-/// of the domain reads them.
 inline constexpr int kLevels = 4;  ///< of the payload SIMPLE, 0 (normal operations) included
 
+/// How a site answers a utility's events: the watts of levels, alerts and baselines that events only name, as a meter
+/// of the domain reads them.
 struct FollowSettings {
   std::optional<Watts> baseline;                     ///< what DISPATCH_SETPOINT_RELATIVE is relative to
   std::array<std::optional<Watts>, kLevels> levels;  ///< of SIMPLE 1 to 3; [0] is not used

@@ -270,12 +270,12 @@ Result<AccessToken> parse_access_token(const std::string& body) {
   return result;
 }
 
-Result<std::vector<StoredReport>> VtnReports::reports(const std::string& event, const std::string& client_name) {
+Result<std::vector<StoredReport>> VtnClient::reports(const std::string& event, const std::string& client_name) {
   std::vector<StoredReport> all;
   std::set<std::string> ids;
   const std::string target =
       "/reports?eventID=" + percent_encode(event) + "&clientName=" + percent_encode(client_name) + "&";
-  const Status read = client_.visit_pages(target, [&](const std::string& body) -> Result<bool> {
+  const Status read = visit_pages(target, [&](const std::string& body) -> Result<bool> {
     auto page = parse_reports(body, "GET /reports");
     if (!page) return page.error();
     bool any_new = false;
@@ -290,14 +290,14 @@ Result<std::vector<StoredReport>> VtnReports::reports(const std::string& event, 
   return all;
 }
 
-Status VtnReports::create(const std::string& report) {
-  const auto reply = client_.call({"POST", "/reports", report});
+Status VtnClient::create(const std::string& report) {
+  const auto reply = call({"POST", "/reports", report});
   if (!reply) return reply.error();
   return Ok{};
 }
 
-Status VtnReports::replace(const std::string& id, const std::string& report) {
-  const auto reply = client_.call({"PUT", "/reports/" + percent_encode(id), report});
+Status VtnClient::replace(const std::string& id, const std::string& report) {
+  const auto reply = call({"PUT", "/reports/" + percent_encode(id), report});
   if (!reply) return reply.error();
   return Ok{};
 }

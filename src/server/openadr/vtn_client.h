@@ -31,7 +31,7 @@ struct VtnOptions {
   std::vector<std::string> targets;
 };
 
-class VtnClient final : public EventSource {
+class VtnClient final : public EventSource, public ReportReceiver {
  public:
   static constexpr int kMostPages = 200;
   static constexpr std::size_t kMostBytes = std::size_t{64} << 20U, kMostPageBytes = std::size_t{8} << 20U;
@@ -40,6 +40,10 @@ class VtnClient final : public EventSource {
   VtnClient(VtnOptions options, const Clock& clock);
   Result<ListedEvents> events() override;
   Result<std::optional<GridEvent>> event(const std::string& id) override;
+  /// Reports: with the token of a client that may have their scope; one without it still has its limits followed.
+  Result<std::vector<StoredReport>> reports(const std::string& event, const std::string& client_name) override;
+  Status create(const std::string& report) override;
+  Status replace(const std::string& id, const std::string& report) override;
   /// Of the last call, or of its token: the Retry-After of an answer of 429 or 503, if it is in seconds.
   [[nodiscard]] double asked_wait_s() const override { return asked_wait_s_; }
   /// Any other call, with a token; `what` names it in messages. An answer other than 2xx is an error, except that of
@@ -74,18 +78,5 @@ struct AccessToken {
 };
 /// An answer of the token endpoint.
 Result<AccessToken> parse_access_token(const std::string& body);
-
-class VtnReports final : public ReportReceiver {
- public:
-  /// `client` must outlive it.
-  explicit VtnReports(VtnClient& client) : client_(client) {}
-  Result<std::vector<StoredReport>> reports(const std::string& event, const std::string& client_name) override;
-  Status create(const std::string& report) override;
-  Status replace(const std::string& id, const std::string& report) override;
-  [[nodiscard]] double asked_wait_s() const override { return client_.asked_wait_s(); }
-
- private:
-  VtnClient& client_;
-};
 
 }  // namespace perseus::openadr

@@ -21,21 +21,12 @@ constexpr double kWrongEstimate = 20;  // planning that takes this many times th
 
 Characterizations::Characterizations(const PlanningOptions& options, work::StoreAccess& store, const Clock& clock,
                                      work::Due& due, work::Executor& executor)
-    : log_(options.log),
-      late_after_s_(options.maximum_clock_after_s),
-      planners_(options.planners),
-      quick_above_s_(options.quick_above_s),
-      slice_s_(options.refinement_slice_s),
+    : options_(options),
       store_(store),
       clock_(clock),
       alarm_(due, work::Due::Turn::frontiers, [this](double now_s) { look_for_late(now_s); }),
       executor_(executor) {
-  set_limits(options);
-}
-
-void Characterizations::set_limits(const PlanningOptions& options) {
-  budget_s_ = options.planning_budget_s;
-  queue_.set_quota(options.planner_s_per_owner);
+  options_changed();
 }
 
 Characterizations::~Characterizations() {
@@ -57,7 +48,7 @@ void Characterizations::want(const std::string& key, const Wanter& who, Answer a
   work.wanters[who.id] = {who.owner, std::move(answer)};
   if (stopping_) return;
   if (is_new) {
-    work.late_s = clock_.now_s() + late_after_s_;
+    work.late_s = clock_.now_s() + options_.maximum_clock_after_s;
     next_late_s_ = std::min(next_late_s_, *work.late_s);
     set_alarm();
     return start(key);
@@ -190,7 +181,7 @@ void Characterizations::start_next() {
   for (const auto kind : {PlanningQueue::Kind::first, PlanningQueue::Kind::refinement}) {
     // First frontiers start first.
     if (kind == PlanningQueue::Kind::refinement && queue_.has(PlanningQueue::Kind::first, clock_.now_s())) break;
-    while (!stopping_ && under_way_[kind] < planners_) {
+    while (!stopping_ && under_way_[kind] < options_.planners) {
       const auto next = queue_.take(kind, clock_.now_s());
       if (!next) break;
       ++under_way_[kind];
@@ -240,42 +231,43 @@ void Characterizations::compute(const std::string& key, const Turn& turn, std::s
   work.planning.emplace();
   jobs::CharacterizationEffort effort{};
   const bool refines = work.quick != nullptr;
-  effort.quick_above_s = refines ? std::nullopt : std::optional(quick_above_s_);
-  effort.quick_after_s = std::min(budget_s_, kWrongEstimate * quick_above_s_);
+  effort.quick_above_s = refines ? std::nullopt : std::optional(options_.quick_above_s);
+  effort.quick_after_s = std::min(options_.planning_budget_s, kWrongEstimate * options_.quick_above_s);
   if (jobs::is_quick_frontier_key(key)) effort.quick_above_s = 0;
   const bool has_slice = turn.kind == PlanningQueue::Kind::refinement;
-  executor_.submit(refines ? work::Executor::Kind::refining : work::Executor::Kind::planning,
-                   [this, key, turn, text = std::move(text), input_key = std::string(jobs::input_of_frontier(key)),
-                    effort, refines, has_slice, stop = work.planning->get_token(), budget_s = budget_s_,
-                    slice_s = std::max(slice_s_, work.slice_s)]() -> std::function<void()> {
-                     Planned planned;
-                     const double begin_s = thread_cpu_s();
-                     StopCheck check([&] {
-                       const double spent_s = thread_cpu_s() - begin_s;
-                       // The budget does not apply to a quick frontier.
-                       planned.over_budget = refines && spent_s > budget_s;
-                       planned.turn_is_over = has_slice && spent_s > slice_s && *turn.others_wait;
-                       return planned.over_budget || planned.turn_is_over || stop.stop_requested();
-                     });
-                     if (const auto parsed = jobs::parse_input(text, "input/" + input_key); !parsed) {
-                       planned.error = parsed.error();
-                     } else if (auto made = jobs::characterize(input_key, *parsed, effort, check); !made) {
-                       planned.error = made.error();
-                     } else if (check.stop(StopCheck::kCostBetweenQuestions)) {
-                       planned.error = planning_stopped();
-                     } else if (auto bytes = jobs::format_frontier(*made); bytes.empty()) {
-                       planned.error = Error{ErrorCode::too_large, "the frontier is too large to be kept"};
-                     } else {
-                       planned.bytes = std::move(bytes);
-                       planned.frontier = std::make_shared<const jobs::CharacterizedPipeline>(*std::move(made));
-                     }
-                     planned.planner_s = thread_cpu_s() - begin_s;
-                     return [this, key, turn, planned = std::move(planned)]() mutable {
-                       const double planner_s = planned.planner_s;
-                       this->planned(key, std::move(planned));
-                       turn_is_over(turn, planner_s);
-                     };
-                   });
+  executor_.submit(
+      refines ? work::Executor::Kind::refining : work::Executor::Kind::planning,
+      [this, key, turn, text = std::move(text), input_key = std::string(jobs::input_of_frontier(key)), effort, refines,
+       has_slice, stop = work.planning->get_token(), budget_s = options_.planning_budget_s,
+       slice_s = std::max(options_.refinement_slice_s, work.slice_s)]() -> std::function<void()> {
+        Planned planned;
+        const double begin_s = thread_cpu_s();
+        StopCheck check([&] {
+          const double spent_s = thread_cpu_s() - begin_s;
+          // The budget does not apply to a quick frontier.
+          planned.over_budget = refines && spent_s > budget_s;
+          planned.turn_is_over = has_slice && spent_s > slice_s && *turn.others_wait;
+          return planned.over_budget || planned.turn_is_over || stop.stop_requested();
+        });
+        if (const auto parsed = jobs::parse_input(text, "input/" + input_key); !parsed) {
+          planned.error = parsed.error();
+        } else if (auto made = jobs::characterize(input_key, *parsed, effort, check); !made) {
+          planned.error = made.error();
+        } else if (check.stop(StopCheck::kCostBetweenQuestions)) {
+          planned.error = planning_stopped();
+        } else if (auto bytes = jobs::format_frontier(*made); bytes.empty()) {
+          planned.error = Error{ErrorCode::too_large, "the frontier is too large to be kept"};
+        } else {
+          planned.bytes = std::move(bytes);
+          planned.frontier = std::make_shared<const jobs::CharacterizedPipeline>(*std::move(made));
+        }
+        planned.planner_s = thread_cpu_s() - begin_s;
+        return [this, key, turn, planned = std::move(planned)]() mutable {
+          const double planner_s = planned.planner_s;
+          this->planned(key, std::move(planned));
+          turn_is_over(turn, planner_s);
+        };
+      });
 }
 
 void Characterizations::planned(const std::string& key, Planned planned) {
@@ -295,9 +287,9 @@ void Characterizations::planned(const std::string& key, Planned planned) {
     return enqueue(key);
   }
   if (planned.error && planned.over_budget) {
-    return finish(key,
-                  Error{ErrorCode::too_large,
-                        fmt::format("planning took longer than its budget of {:g} s (planning_budget_s)", budget_s_)});
+    return finish(key, Error{ErrorCode::too_large,
+                             fmt::format("planning took longer than its budget of {:g} s (planning_budget_s)",
+                                         options_.planning_budget_s)});
   }
   if (planned.error) return finish(key, *planned.error);
   save(key, std::move(planned.frontier), std::move(planned.bytes));
@@ -349,14 +341,14 @@ void Characterizations::finish(const std::string& key, Result<Frontier> result) 
 }
 
 void Characterizations::log_late(const Work& work) const {
-  if (!log_ || work.wanters.empty()) return;
+  if (!options_.log || work.wanters.empty()) return;
   std::string state = "it is being read";
   if (work.planning) state = "it is being planned";
   if (work.queued) state = fmt::format("{} wait for a planner", queue_.waiting(PlanningQueue::Kind::first));
   const std::size_t others = work.wanters.size() - 1;
-  log_(fmt::format("job {}{}: no plan after {:g} s ({}); its ranks run at the highest clock until then",
-                   work.wanters.begin()->first, others > 0 ? fmt::format(" and {} more", others) : "", late_after_s_,
-                   state));
+  options_.log(fmt::format("job {}{}: no plan after {:g} s ({}); its ranks run at the highest clock until then",
+                           work.wanters.begin()->first, others > 0 ? fmt::format(" and {} more", others) : "",
+                           options_.maximum_clock_after_s, state));
 }
 
 void Characterizations::look_for_late(double now_s) {

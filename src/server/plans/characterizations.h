@@ -68,8 +68,8 @@ class Characterizations {
   /// Stops all planning, and starts no more.
   void stop();
 
-  /// Applies budget and quota to later planning.
-  void set_limits(const PlanningOptions& options);
+  /// The options have changed: applies the quota to later planning.
+  void options_changed() { queue_.set_quota(options_.planner_s_per_owner); }
 
   [[nodiscard]] std::int64_t computed() const { return computed_; }
   [[nodiscard]] std::int64_t failed() const { return failed_; }
@@ -134,10 +134,7 @@ class Characterizations {
   void log_late(const Work& work) const;
   void set_alarm();
 
-  std::function<void(const std::string&)> log_;
-  double late_after_s_;
-  int planners_;
-  double budget_s_ = 0, quick_above_s_, slice_s_;
+  const PlanningOptions& options_;
   work::StoreAccess& store_;
   const Clock& clock_;
   work::Alarm alarm_;

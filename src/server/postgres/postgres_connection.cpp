@@ -1,11 +1,11 @@
 #include "server/postgres/postgres_connection.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
 #include <charconv>
 #include <cstring>
-#include <dlfcn.h>
 #include <utility>
 
 namespace perseus::postgres {

@@ -10,8 +10,9 @@
 // Threads: one at a time.
 #pragma once
 
-#include <cstdint>
 #include <libpq-fe.h>
+
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,6 +25,7 @@
 
 namespace perseus::postgres {
 
+/// The functions of libpq, which is loaded when it is needed.
 struct LibpqLibrary {
   decltype(&PQclear) clear;
   decltype(&PQcmdTuples) cmd_tuples;

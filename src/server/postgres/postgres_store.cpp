@@ -69,7 +69,7 @@ class PostgresStore final : public store::Store {
   }
 
   Result<std::vector<store::StoredEvent>> read(std::string_view job, std::int64_t after) override {
-    auto events = reading<Result<std::vector<store::StoredEvent>>>([&](PostgresConnection& connection) {
+    return reading<std::vector<store::StoredEvent>>([&](PostgresConnection& connection) {
       connection.script("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");  // one snapshot for all reads
       try {
         auto read = read_log(connection, std::string(job), after);
@@ -80,8 +80,6 @@ class PostgresStore final : public store::Store {
         throw;
       }
     });
-    if (!events) return events.error();
-    return *std::move(events);
   }
 
   Result<std::vector<store::JobIndexRow>> jobs() override {
@@ -145,7 +143,7 @@ class PostgresStore final : public store::Store {
 
   Result<std::optional<std::string>> blob(std::string_view key) override {
     using Found = std::optional<std::string>;
-    auto found = reading<Result<Found>>([&](PostgresConnection& connection) -> Result<Found> {
+    return reading<Found>([&](PostgresConnection& connection) -> Result<Found> {
       const std::array<PostgresValue, 1> values{key};
       const PostgresRows rows = connection.run("SELECT bytes, crc::text FROM blobs WHERE key = $1", values, true);
       if (rows.size() == 0) return Found{};
@@ -155,8 +153,6 @@ class PostgresStore final : public store::Store {
       }
       return Found(std::move(bytes));
     });
-    if (!found) return found.error();
-    return *std::move(found);
   }
 
   Result<std::vector<std::string>> blob_keys(std::string_view prefix) override {
@@ -201,7 +197,7 @@ class PostgresStore final : public store::Store {
 
   Result<std::vector<store::TokenRow>> tokens() override {
     using Rows = std::vector<store::TokenRow>;
-    auto read = reading<Result<Rows>>([](PostgresConnection& connection) -> Result<Rows> {
+    return reading<Rows>([](PostgresConnection& connection) -> Result<Rows> {
       static const std::string sql = fmt::format("SELECT {} FROM tokens ORDER BY hash", store::kTokenColumns);
       const PostgresRows rows = connection.run(sql.c_str(), {});
       Rows tokens;
@@ -211,8 +207,6 @@ class PostgresStore final : public store::Store {
       }
       return tokens;
     });
-    if (!read) return read.error();
-    return *std::move(read);
   }
 
   [[nodiscard]] store::CommitCounts commits() const override { return group_.counts(); }

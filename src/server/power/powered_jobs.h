@@ -28,6 +28,8 @@
 
 namespace perseus::power {
 
+/// Per reservation: what jobs of its name and team in its domain do not count for already. `used`: all ranks of such a
+/// job have registered, one of them since it got its watts.
 struct ReservedPower {
   int domain = 0;
   Watts counted;
@@ -36,6 +38,8 @@ struct ReservedPower {
   std::string moved = {};  ///< a job that has used it in another domain
 };
 
+/// What reservations count as beside the jobs that run already (decision 56): a reservation holds the watts of a job
+/// until it has started; from then on the job itself counts.
 class ReservedPowers {
  public:
   ReservedPowers(const jobs::SiteDocument& document, std::span<const jobs::Reservation> reservations);

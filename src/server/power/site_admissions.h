@@ -18,13 +18,10 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/result.h"
-#include "server/jobs/pipeline_input.h"
 #include "server/live/job_cache.h"
 #include "server/policies/deployment.h"
 #include "server/power/admission_decision.h"
 #include "server/power/site_power.h"
-#include "server/store/store.h"
 #include "server/work/executor.h"
 
 namespace perseus::power {
@@ -103,10 +100,5 @@ class SiteAdmissions {
   work::Executor& executor_;
   std::optional<double> reading_since_s_;
 };
-
-Result<policies::PowerChoices> choices_of_frontier(store::Store& store, const std::string& key, int accelerators,
-                                                   const std::string& whose);
-Result<policies::PowerChoices> choices_of_profile(store::Store& store, const std::string& name, int accelerators,
-                                                  const jobs::InputLimits& limits);
 
 }  // namespace perseus::power

@@ -78,7 +78,7 @@ void SiteHistory::write() {
   }
   writing_ = true;
   alarm_.set(std::nullopt);
-  store_.write_site_history(rows, [this, rows](const Result<Ok>& done) { written(rows, done); });
+  store_.write(&store::Store::write_site_history, rows, [this, rows](const Result<Ok>& done) { written(rows, done); });
 }
 
 void SiteHistory::written(const std::vector<store::SiteRow>& rows, const Result<Ok>& done) {

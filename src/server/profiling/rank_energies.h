@@ -28,6 +28,7 @@
 
 namespace perseus::profiling {
 
+/// The clocks over which the types of one instruction share curves: all that any of them supports, highest first.
 struct ClockGrid {
   std::vector<Megahertz> clocks;
   std::vector<int> types;

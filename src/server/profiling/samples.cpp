@@ -1,8 +1,8 @@
 #include "server/profiling/samples.h"
 
-#include <Eigen/QR>
 #include <fmt/format.h>
 
+#include <Eigen/QR>
 #include <algorithm>
 #include <iterator>
 

@@ -126,6 +126,9 @@ class Samples {
 /// Samples of a clock that suffice to compare others with.
 inline constexpr int kEnoughRepeats = 4;
 
+/// The values that are plausible for a computation at a clock, given earlier ones: per clock a range around the mean
+/// there, around that of other stages, around the value at the nearest known clock as wide as the clock may change it,
+/// or around a quadratic through the learned values.
 class Expectation {
  public:
   /// By clock, the same instruction's means in other stages, each scaled to this stage.

@@ -105,7 +105,7 @@ void IterationHistory::write() {
   }
   writing_ = true;
   alarm_.set(std::nullopt);
-  store_.write_history(rows, [this, rows](const Result<Ok>& done) { written(rows, done); });
+  store_.write(&store::Store::write_history, rows, [this, rows](const Result<Ok>& done) { written(rows, done); });
 }
 
 void IterationHistory::written(const std::vector<store::HistoryRow>& rows, const Result<Ok>& done) {

@@ -74,6 +74,13 @@ Result<NoBody> parse_body(std::string_view text) {
   return NoBody{};
 }
 
+std::size_t Parameters::limit(std::string_view what, std::size_t otherwise, std::size_t most) {
+  const std::string allowed = fmt::format("a number of {} from 1 to {}", what, most);
+  const auto limit = take<std::size_t>("limit", allowed).value_or(otherwise);
+  if ((limit < 1 || limit > most) && !error_) error_ = wrong_parameter("limit", std::to_string(limit), allowed);
+  return limit;
+}
+
 std::optional<Error> Parameters::error() const {
   if (error_) return error_;
   for (const auto& [name, value] : request_.query) {
@@ -105,15 +112,13 @@ constexpr double kLatest_s = 1e11;
 }  // namespace
 
 Result<TimeRange> time_range(Parameters& parameters, std::string_view end, std::size_t most, double now_s) {
-  const std::string limits = fmt::format("a number of steps from 1 to {}", most);
   const std::string step = parameters.text("step").value_or("minute");
   const auto from_s = parameters.take<double>("from", kTimes);
   const auto until_s = parameters.take<double>(end, kTimes);
-  const auto limit = parameters.take<std::size_t>("limit", limits).value_or(most);
+  const std::size_t limit = parameters.limit("steps", most, most);
   if (const auto error = parameters.error()) return *error;
   const auto step_s = savings::step_named(step);
   if (!step_s) return wrong_parameter("step", step, savings::kStepNames);
-  if (limit < 1 || limit > most) return wrong_parameter("limit", std::to_string(limit), limits);
   if (from_s && *from_s > kLatest_s) return wrong_parameter("from", *parameters.text("from"), kTimes);
   if (until_s && *until_s > kLatest_s) return wrong_parameter(end, *parameters.text(end), kTimes);
   if (from_s && until_s && *from_s > *until_s) {

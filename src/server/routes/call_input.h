@@ -58,6 +58,16 @@ class Parameters {
     const auto found = request_.parameter(name);
     return found ? std::optional<std::string>(*found) : std::nullopt;
   }
+  /// The parameter `limit`: a number of `what` from 1 to `most`.
+  std::size_t limit(std::string_view what, std::size_t otherwise, std::size_t most);
+  /// The parameter `after`: where the page before ended, which `parse` reads.
+  template <class Place>
+  std::optional<Place> after(std::optional<Place> (*parse)(std::string_view)) {
+    const auto text = this->text("after");
+    auto place = text ? parse(*text) : std::nullopt;
+    if (text && !place && !error_) error_ = wrong_parameter("after", *text, "'next' of the previous page");
+    return place;
+  }
   [[nodiscard]] std::optional<Error> error() const;
 
  private:
@@ -128,12 +138,15 @@ void Api::take_body(Call call, void (Api::*handler)(Call, T)) {
   }
 }
 
+/// The part of a history that a request asks for: steps that begin within [from, until). Without times: the last day in
+/// minutes, the last year in longer ones; the step that has begun at this moment is the last one.
 struct TimeRange {
   std::int64_t step_s = 0, from_s = 0, until_s = 0;
   std::size_t limit = 0;
 };
 
-/// `end`: the parameter's name. `most`: the greatest limit, which is the default.
+/// Of `step`, `from`, the end and `limit`. `end`: the parameter's name. `most`: the greatest limit, which is the
+/// default.
 Result<TimeRange> time_range(Parameters& parameters, std::string_view end, std::size_t most, double now_s);
 
 }  // namespace perseus::routes

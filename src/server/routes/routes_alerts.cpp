@@ -18,7 +18,6 @@ namespace perseus::routes {
 namespace {
 
 constexpr std::size_t kPageAlerts = 100, kMostPageAlerts = 1000;
-constexpr std::string_view kAlertLimits = "a number of alerts from 1 to 1000";
 
 std::string alerts_json(const alerts::Alerts& alerts, const alerts::Alerts::Query& query) {
   const alerts::Alerts::Page page = alerts.page(query);
@@ -38,20 +37,13 @@ std::string alerts_json(const alerts::Alerts& alerts, const alerts::Alerts::Quer
 
 void Api::list_alerts(Call call) {
   Parameters parameters(call.request);
-  const auto limit = parameters.take<std::size_t>("limit", kAlertLimits).value_or(kPageAlerts);
-  const auto after = parameters.text("after");
+  alerts::Alerts::Query query{
+      parameters.limit("alerts", kPageAlerts, kMostPageAlerts), parameters.after(alerts::parse_alert_cursor), {}};
   const auto kind = parameters.text("alert");
   const auto job = parameters.text("job");
   if (const auto error = parameters.error()) return call.fail(*error);
-  if (limit < 1 || limit > kMostPageAlerts) {
-    return call.fail(wrong_parameter("limit", std::to_string(limit), kAlertLimits));
-  }
   if (kind && std::ranges::find(jobs::kAlertNames, *kind) == jobs::kAlertNames.end()) {
     return call.fail(wrong_parameter("alert", *kind, fmt::format("one of {}", fmt::join(jobs::kAlertNames, ", "))));
-  }
-  alerts::Alerts::Query query{limit, std::nullopt, {}};
-  if (after && !(query.after = alerts::parse_alert_cursor(*after))) {
-    return call.fail(wrong_parameter("after", *after, "'next' of the previous page"));
   }
   query.wanted = [this, kind, job, identity = call.identity](const jobs::Alert& alert) {
     return (!kind || *kind == name_of(alert.kind)) && (!job || *job == alert.job) &&

@@ -15,7 +15,6 @@ namespace perseus::routes {
 namespace {
 
 constexpr std::size_t kPageEvents = 100, kMostPageEvents = 1000;
-constexpr std::string_view kEventLimits = "a number of events from 1 to 1000";
 
 bool is_event_kind(std::string_view text) {
   for (std::size_t kind = 0; kind < jobs::kNumEventKinds; ++kind) {
@@ -35,19 +34,13 @@ std::string events_json(const views::RecentEvents::Page& page) {
 
 void Api::recent_events(Call call) {
   Parameters parameters(call.request);
-  const auto limit = parameters.take<std::size_t>("limit", kEventLimits).value_or(kPageEvents);
-  const auto after = parameters.text("after"), kind = parameters.text("kind");
+  views::RecentEvents::Query query{
+      parameters.limit("events", kPageEvents, kMostPageEvents), parameters.after(views::parse_event_cursor), {}};
+  const auto kind = parameters.text("kind");
   const auto job = parameters.text("job"), by = parameters.text("by");
   if (const auto error = parameters.error()) return call.fail(*error);
-  if (limit < 1 || limit > kMostPageEvents) {
-    return call.fail(wrong_parameter("limit", std::to_string(limit), kEventLimits));
-  }
   if (kind && !is_event_kind(*kind)) {
     return call.fail(wrong_parameter("kind", *kind, "a kind of event, such as policy_set"));
-  }
-  views::RecentEvents::Query query{limit, std::nullopt, {}};
-  if (after && !(query.after = views::parse_event_cursor(*after))) {
-    return call.fail(wrong_parameter("after", *after, "'next' of the previous page"));
   }
   query.wanted = [this, kind, job, by, identity = call.identity](const jobs::JobEvent& event) {
     return (!kind || *kind == event.kind) && (!job || *job == event.job) && (!by || *by == event.by) &&

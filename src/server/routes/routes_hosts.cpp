@@ -18,10 +18,8 @@ namespace {
 
 using views::JobList;
 
-constexpr int kMostPageRanks = 1000;
-constexpr std::string_view kRankLimits = "a number of ranks from 1 to 1000";
+constexpr std::size_t kMostPageRanks = 1000;
 constexpr std::size_t kPageHosts = 1000, kMostPageHosts = 5000;
-constexpr std::string_view kHostLimits = "a number of hosts from 1 to 5000";
 /// What one request may look at; the next page continues.
 constexpr std::size_t kMostJobs = 100;
 constexpr int kMostRanks = 65536;
@@ -38,8 +36,8 @@ std::string format_host_cursor(const HostCursor& cursor) {
   return cursor.host ? job + "/" + http::percent_encode(*cursor.host) : job;
 }
 
-std::optional<HostCursor> parse_host_cursor(const std::string& text) {
-  const std::vector<std::string> parts = http::path_segments("/" + text);
+std::optional<HostCursor> parse_host_cursor(std::string_view text) {
+  const std::vector<std::string> parts = http::path_segments("/" + std::string(text));
   if (parts.empty() || parts.size() > 2) return std::nullopt;
   const auto place = views::parse_cursor(parts[0]);
   if (!place) return std::nullopt;
@@ -102,12 +100,9 @@ void Api::list_ranks(Call call) {
   Parameters parameters(call.request);
   jobs::RankQuery query{call.parts[0]};
   query.after = parameters.take<int>("after", "'next' of the previous page").value_or(-1);
-  query.limit = parameters.take<int>("limit", kRankLimits).value_or(kMostPageRanks);
+  query.limit = static_cast<int>(parameters.limit("ranks", kMostPageRanks, kMostPageRanks));
   query.host = parameters.text("host").value_or("");
   if (const auto error = parameters.error()) return call.fail(*error);
-  if (query.limit < 1 || query.limit > kMostPageRanks) {
-    return call.fail(wrong_parameter("limit", std::to_string(query.limit), kRankLimits));
-  }
   service_.reads.ranks(std::move(query), then<jobs::RankPage>(call, json_text<jobs::RankPage>));
 }
 
@@ -115,27 +110,22 @@ void Api::list_hosts(Call call) {
   const auto scan = std::make_shared<HostScan>(std::move(call));
   const Call& asked = scan->call;
   Parameters parameters(asked.request);
-  scan->limit = parameters.take<std::size_t>("limit", kHostLimits).value_or(kPageHosts);
-  const auto after = parameters.text("after");
+  scan->limit = parameters.limit("hosts", kPageHosts, kMostPageHosts);
+  const auto after = parameters.after(parse_host_cursor);
   const auto only_job = parameters.text("job");
   scan->prefix = parameters.text("host").value_or("");
   if (const auto error = parameters.error()) return asked.fail(*error);
-  if (scan->limit < 1 || scan->limit > kMostPageHosts) {
-    return asked.fail(wrong_parameter("limit", std::to_string(scan->limit), kHostLimits));
-  }
   JobList::Query query{kMostJobs, std::nullopt, {}};
   query.wanted = [&](const JobList::Place& place, const JobList::Row& row) {
     return row.is_live && row.state != views::kDamagedState && (!only_job || *only_job == place.job) &&
            reaches(asked.identity, place.job) == true;
   };
   if (after) {
-    const auto cursor = parse_host_cursor(*after);
-    if (!cursor) return asked.fail(wrong_parameter("after", *after, "'next' of the previous page"));
-    query.after = cursor->place;
-    const JobList::Row* const row = cursor->host ? service_.list.list().find(cursor->place.job) : nullptr;
-    if (row != nullptr && query.wanted(cursor->place, *row)) {
-      scan->jobs.push_back({cursor->place, row->ranks});
-      scan->after = cursor->host;
+    query.after = after->place;
+    const JobList::Row* const row = after->host ? service_.list.list().find(after->place.job) : nullptr;
+    if (row != nullptr && query.wanted(after->place, *row)) {
+      scan->jobs.push_back({after->place, row->ranks});
+      scan->after = after->host;
     }
   }
   const JobList::Page found = service_.list.list().page(query);

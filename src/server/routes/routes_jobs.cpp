@@ -24,7 +24,6 @@ bool contains_without_case(std::string_view text, std::string_view wanted) {
 }
 
 constexpr std::size_t kPageRows = 100, kMostPageRows = 1000;
-constexpr std::string_view kPageLimits = "a number of jobs from 1 to 1000";
 /// Largest age of savings in a row: reports that are not in the log yet do not renew it.
 constexpr double kRowAge = 60;
 
@@ -51,24 +50,17 @@ std::string page_json(service::Service& service, const views::JobList::Query& qu
 
 void Api::list_jobs(Call call) {
   Parameters parameters(call.request);
-  const auto limit = parameters.take<std::size_t>("limit", kPageLimits).value_or(kPageRows);
-  const auto after = parameters.text("after");
+  views::JobList::Query query{
+      parameters.limit("jobs", kPageRows, kMostPageRows), parameters.after(views::parse_cursor), {}};
   const auto state = parameters.text("state");
   const auto search = parameters.text("search");
   const auto selector_text = parameters.text("selector");
   if (const auto error = parameters.error()) return call.fail(*error);
-  if (limit < 1 || limit > kMostPageRows) {
-    return call.fail(wrong_parameter("limit", std::to_string(limit), kPageLimits));
-  }
   if (const auto states = views::listed_states(); state && std::ranges::find(states, *state) == states.end()) {
     return call.fail(wrong_parameter("state", *state, fmt::format("one of {}", fmt::join(states, ", "))));
   }
   const auto selector = jobs::parse_selector(selector_text.value_or(""));
   if (!selector) return call.fail(selector.error());
-  views::JobList::Query query{limit, std::nullopt, {}};
-  if (after && !(query.after = views::parse_cursor(*after))) {
-    return call.fail(wrong_parameter("after", *after, "'next' of the previous page"));
-  }
   const bool is_job = call.identity.role == access::Role::job;
   if (is_job || state || search || !selector->empty()) {
     query.wanted = [&](const views::JobList::Place& place, const views::JobList::Row& row) {
@@ -80,8 +72,8 @@ void Api::list_jobs(Call call) {
   const double now_s = clock_.now_s();
   const std::uint64_t revision = service_.list.list().revision();
   const bool shows_site = !is_job && service_.site.documents().current() != nullptr;
-  const std::string key = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", limit, after.value_or(""), state.value_or(""),
-                                      search.value_or(""), selector_text.value_or(""), shows_site);
+  const std::string key = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", query.limit, parameters.text("after").value_or(""),
+                                      state.value_or(""), search.value_or(""), selector_text.value_or(""), shows_site);
   call.send(pages_.answer(call.request, {key, is_job ? call.identity.token + call.identity.job : "", revision, now_s},
                           [&] { return page_json(service_, query, options_.factors, shows_site, now_s); }));
 }

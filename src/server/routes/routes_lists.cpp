@@ -12,7 +12,6 @@ namespace perseus::routes {
 namespace {
 
 constexpr std::size_t kPageJobs = 100, kMostPageJobs = 1000;
-constexpr std::string_view kJobLimits = "a number of jobs from 1 to 1000";
 
 /// A page of jobs, while their views are read.
 struct JobPage {
@@ -62,14 +61,9 @@ void Api::list_policies(Call call) { list_of_jobs(call, "policies", policy_rows)
 
 void Api::list_of_jobs(const Call& call, std::string_view list, RowsOfJob rows_of) {
   Parameters parameters(call.request);
-  const auto limit = parameters.take<std::size_t>("limit", kJobLimits).value_or(kPageJobs);
-  const auto after = parameters.text("after");
+  views::JobList::Query query{
+      parameters.limit("jobs", kPageJobs, kMostPageJobs), parameters.after(views::parse_cursor), {}};
   if (const auto error = parameters.error()) return call.fail(*error);
-  if (limit < 1 || limit > kMostPageJobs) return call.fail(wrong_parameter("limit", std::to_string(limit), kJobLimits));
-  views::JobList::Query query{limit, std::nullopt, {}};
-  if (after && !(query.after = views::parse_cursor(*after))) {
-    return call.fail(wrong_parameter("after", *after, "'next' of the previous page"));
-  }
   query.wanted = [&](const views::JobList::Place& place, const views::JobList::Row& row) {
     return row.is_live && row.state != views::kDamagedState && reaches(call.identity, place.job) == true;
   };

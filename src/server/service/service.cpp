@@ -176,7 +176,7 @@ void Service::set_limits(const ServiceOptions& options) {
   now.profiling_worst_slowdown_pct = options.profiling_worst_slowdown_pct;
   watch.set_after(options.alert_after_s);
   use(options.alert_receiver);
-  characterizations.set_limits(now);
+  characterizations.options_changed();
   upkeep->set_keep(keep_of(now));
   const double now_s = clock_.now_s();
   for (const auto& [id, live] : jobs.live()) jobs.set_wake(*live, now_s);

@@ -44,14 +44,12 @@ class SqliteStore final : public store::Store {
 
   Result<std::vector<store::StoredEvent>> read(std::string_view job, std::int64_t after) override {
     const std::string id(job);
-    auto events = reading<Result<std::vector<store::StoredEvent>>>([&](SqliteConnection& connection) {
+    return reading<std::vector<store::StoredEvent>>([&](SqliteConnection& connection) {
       connection.run("BEGIN");  // one snapshot for all reads
       auto read = SqliteTables(connection).read(id, after);
       connection.run("COMMIT");
       return read;
     });
-    if (!events) return events.error();
-    return *std::move(events);
   }
 
   Result<std::vector<store::JobIndexRow>> jobs() override {
@@ -106,10 +104,8 @@ class SqliteStore final : public store::Store {
 
   Result<std::optional<std::string>> blob(std::string_view key) override {
     const std::string name(key);
-    auto bytes = reading<Result<std::optional<std::string>>>(
+    return reading<std::optional<std::string>>(
         [&](SqliteConnection& connection) { return SqliteTables(connection).blob(name, damaged_names_); });
-    if (!bytes) return bytes.error();
-    return *std::move(bytes);
   }
 
   Result<std::vector<std::string>> blob_keys(std::string_view prefix) override {
@@ -135,10 +131,8 @@ class SqliteStore final : public store::Store {
   }
 
   Result<std::vector<store::TokenRow>> tokens() override {
-    auto rows = reading<Result<std::vector<store::TokenRow>>>(
+    return reading<std::vector<store::TokenRow>>(
         [](SqliteConnection& connection) { return SqliteTables(connection).tokens(); });
-    if (!rows) return rows.error();
-    return *std::move(rows);
   }
 
   [[nodiscard]] store::CommitCounts commits() const override { return group_.counts(); }

@@ -37,6 +37,7 @@
 
 namespace perseus::store {
 
+/// Statistics of a store's commits since it was opened.
 struct CommitCounts {
   static constexpr std::array<double, 9> kUpTo_s{0.0005, 0.002, 0.005, 0.02, 0.1, 0.5, 2, 10, 60};
   /// Commits that took at most kUpTo_s[i] and more than the previous bound; the last entry: longer.

@@ -1,11 +1,11 @@
 #include "server/store/stored_log.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <charconv>
 #include <utility>
-#include <zlib.h>
 
 #include "base/result.h"
 #include "server/store/checksum.h"

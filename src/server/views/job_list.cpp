@@ -4,7 +4,6 @@
 
 #include "server/jobs/job.h"
 #include "server/jobs/view_json.h"
-#include "server/views/list_cursor.h"
 
 namespace perseus::views {
 

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,6 +21,7 @@
 #include <vector>
 
 #include "server/jobs/requests.h"
+#include "server/views/list_cursor.h"
 
 namespace perseus::views {
 
@@ -53,11 +53,7 @@ class JobList {
       return created_s != other.created_s ? created_s > other.created_s : job < other.job;
     }
   };
-  struct Query {
-    std::size_t limit = 0;
-    std::optional<Place> after;
-    std::function<bool(const Place&, const Row&)> wanted;  ///< empty: every row
-  };
+  using Query = ListQuery<Place, Place, Row>;
   struct Page {
     std::vector<std::pair<const Place*, const Row*>> rows;  ///< valid until the list changes
     std::optional<Place> next;                              ///< the next page starts after this place; nothing: no more

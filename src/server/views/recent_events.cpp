@@ -8,7 +8,6 @@
 
 #include "io/formats/number.h"
 #include "server/jobs/event_text.h"
-#include "server/views/list_cursor.h"
 
 namespace perseus::views {
 namespace {

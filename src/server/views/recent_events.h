@@ -12,7 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,6 +23,7 @@
 #include "base/clock.h"
 #include "server/jobs/requests.h"
 #include "server/live/job_cache.h"
+#include "server/views/list_cursor.h"
 
 namespace perseus::views {
 
@@ -40,11 +40,7 @@ class RecentEvents {
     std::int64_t sequence = 0;
     bool operator<(const Place& other) const;
   };
-  struct Query {
-    std::size_t limit = 0;
-    std::optional<Place> after;
-    std::function<bool(const jobs::JobEvent&)> wanted;  ///< empty: every event
-  };
+  using Query = ListQuery<Place, jobs::JobEvent>;
   struct Page {
     std::vector<jobs::JobEvent> events;
     std::optional<Place> next;  ///< the next page starts after it; nothing: no more events

@@ -40,37 +40,6 @@ void StoreAccess::append(store::Append append, Done<store::Appended> done, std::
                 }));
 }
 
-void StoreAccess::remove_job(std::string job, Done<Ok> done) {
-  write(std::move(done), [&](Done<Ok> then) { store_.remove_job(std::move(job), std::move(then)); });
-}
-void StoreAccess::pack_job(std::string job, Done<bool> done) {
-  write(std::move(done), [&](Done<bool> then) { store_.pack_job(std::move(job), std::move(then)); });
-}
-void StoreAccess::sweep(store::Sweep sweep, Done<bool> done) {
-  write(std::move(done), [&](Done<bool> then) { store_.sweep(std::move(sweep), std::move(then)); });
-}
-void StoreAccess::write_history(std::vector<store::HistoryRow> rows, Done<Ok> done) {
-  write(std::move(done), [&](Done<Ok> then) { store_.write_history(std::move(rows), std::move(then)); });
-}
-void StoreAccess::age_history(store::AgeHistory age, Done<bool> done) {
-  write(std::move(done), [&](Done<bool> then) { store_.age_history(age, std::move(then)); });
-}
-void StoreAccess::write_site_history(std::vector<store::SiteRow> rows, Done<Ok> done) {
-  write(std::move(done), [&](Done<Ok> then) { store_.write_site_history(std::move(rows), std::move(then)); });
-}
-void StoreAccess::put_blob(store::Blob blob, Done<Ok> done) {
-  write(std::move(done), [&](Done<Ok> then) { store_.put_blob(std::move(blob), std::move(then)); });
-}
-void StoreAccess::remove_blob(std::string key, Done<Ok> done) {
-  write(std::move(done), [&](Done<Ok> then) { store_.remove_blob(std::move(key), std::move(then)); });
-}
-void StoreAccess::put_token(store::TokenRow token, Done<Ok> done) {
-  write(std::move(done), [&](Done<Ok> then) { store_.put_token(std::move(token), std::move(then)); });
-}
-void StoreAccess::revoke_token(std::string hash, Done<Ok> done) {
-  write(std::move(done), [&](Done<Ok> then) { store_.revoke_token(std::move(hash), std::move(then)); });
-}
-
 void StoreAccess::give_up(double now_s) {
   std::vector<std::function<void()>> over;
   const auto take = [&](Kind kind, Calls& calls, double after_s, Calls* given_up) {

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -63,16 +64,17 @@ class StoreAccess {
   /// `slow` is called once if there is no answer after kSlow_s, `late` once after the limit. `done` is called with
   /// the store's answer, however late.
   void append(store::Append append, Done<store::Appended> done, std::function<void()> slow, std::function<void()> late);
-  void remove_job(std::string job, Done<Ok> done);
-  void pack_job(std::string job, Done<bool> done);
-  void sweep(store::Sweep sweep, Done<bool> done);
-  void write_history(std::vector<store::HistoryRow> rows, Done<Ok> done);
-  void age_history(store::AgeHistory age, Done<bool> done);
-  void write_site_history(std::vector<store::SiteRow> rows, Done<Ok> done);
-  void put_blob(store::Blob blob, Done<Ok> done);
-  void remove_blob(std::string key, Done<Ok> done);
-  void put_token(store::TokenRow token, Done<Ok> done);
-  void revoke_token(std::string hash, Done<Ok> done);
+  /// Calls a method of the store that writes.
+  template <class Argument, class T>
+  void write(void (store::Store::*method)(Argument, Done<T>), std::type_identity_t<Argument> argument,
+             std::type_identity_t<Done<T>> done) {
+    if (writes_late()) return done(not_answered());
+    (store_.*method)(std::move(argument), gate_.pass<T>(watched<T>(writes, std::move(done))));
+  }
+  void put_blob(store::Blob blob, Done<Ok> done) { write(&store::Store::put_blob, std::move(blob), std::move(done)); }
+  void remove_blob(std::string key, Done<Ok> done) {
+    write(&store::Store::remove_blob, std::move(key), std::move(done));
+  }
 
   /// True if a write is unanswered after the limit: new ones would only queue up behind it.
   [[nodiscard]] bool writes_late() const { return !late_[writes].empty(); }
@@ -125,13 +127,6 @@ class StoreAccess {
       end(kind, id, result ? std::nullopt : std::optional(result.error()));
       if (const auto done_now = take()) done_now(std::move(result));
     };
-  }
-
-  /// Rejects a write that would only queue up behind a late one.
-  template <class T, class Start>
-  void write(Done<T> done, Start start) {
-    if (writes_late()) return done(not_answered());
-    start(gate_.pass<T>(watched<T>(writes, std::move(done))));
   }
 
   store::Store& store_;

@@ -92,11 +92,12 @@ void Upkeep::begin(Task task) {
         removed ? end(Result<bool>(false)) : end(Result<bool>(removed.error()));
       });
     case Task::Kind::pack:
-      return store_.pack_job(task.job, end);
+      return store_.write(&store::Store::pack_job, task.job, end);
     case Task::Kind::age:
-      return store_.age_history(age(), end);
+      return store_.write(&store::Store::age_history, age(), end);
     case Task::Kind::sweep:
-      return store_.sweep({{"frontier/", "input/", "known/"}, clock_.now_s(), keep_.unused_s}, end);
+      return store_.write(&store::Store::sweep, {{"frontier/", "input/", "known/"}, clock_.now_s(), keep_.unused_s},
+                          end);
   }
 }
 

@@ -1,8 +1,7 @@
-#include "server/live/job_view.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/live/job_view.h"
 #include "tests/server/service/service_parts.h"
 
 namespace perseus::live {

@@ -1,7 +1,6 @@
-#include "server/live/job_cache.h"
-
 #include <gtest/gtest.h>
 
+#include "server/live/job_cache.h"
 #include "tests/server/service/jobs_in_memory.h"
 
 namespace perseus::live {

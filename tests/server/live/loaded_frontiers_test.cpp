@@ -1,10 +1,9 @@
 // Frontiers are requested once, until they arrive or are no longer needed.
-#include "server/live/live_job.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "server/jobs/requests.h"
+#include "server/live/live_job.h"
 
 namespace perseus::live {
 namespace {

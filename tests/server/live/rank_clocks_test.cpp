@@ -1,7 +1,7 @@
 // What ranks report of their clocks: last figures, sums, and the growth of counters.
-#include "server/live/rank_reports.h"
-
 #include <gtest/gtest.h>
+
+#include "server/live/rank_reports.h"
 
 namespace perseus::live {
 namespace {

@@ -1,6 +1,6 @@
-#include "server/live/live_job.h"
-
 #include <gtest/gtest.h>
+
+#include "server/live/live_job.h"
 
 namespace perseus::live {
 namespace {

@@ -1,10 +1,10 @@
 // Plans as ranks read them: which of them have the server's time.
-#include "server/routes/exchange.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
+
+#include "server/routes/exchange.h"
 
 namespace perseus::routes {
 namespace {
