@@ -42,4 +42,13 @@ void Api::site_power(Call call) {
   call.send(http::json_response(200, site_changes_.answer(*since)));
 }
 
+void Api::admit_job(Call call, jobs::AdmissionRequest body) {
+  body.by = author_of(call.identity);
+  service_.admissions.admit(std::move(body), then<power::Admission>(call, admission_json));
+}
+
+void Api::release_admission(Call call) {
+  service_.admissions.release(call.parts[0], then_ok(call), author_of(call.identity));
+}
+
 }  // namespace perseus::routes

@@ -18,6 +18,7 @@
 
 #include <optional>
 
+#include "server/jobs/requests.h"
 #include "server/policies/deployment.h"
 #include "server/savings/followed_iterations.h"
 
@@ -94,5 +95,11 @@ std::optional<jobs::IterationsCounted> first_count(const jobs::Job& job, const p
 /// frontier of the plan in force is being read.
 std::vector<jobs::IterationsCounted> counted_as_reported(const jobs::Job& job, const policies::Frontiers& frontiers,
                                                          const FollowedIterations& followed);
+
+/// Energy and time of a pipeline whose GPUs run under a power limit that slows it by `degree` (> 1): each computation
+/// runs at the highest clock, not above the requested one, that draws no more; requested clocks arrive one switch
+/// latency late. Under the plan and at the highest clock; a degree that no limit reaches counts as the lowest limit.
+jobs::LimitedPower under_power_limit(const jobs::CharacterizedPipeline& pipeline, int point, double degree,
+                                     Seconds switch_latency);
 
 }  // namespace perseus::savings

@@ -45,7 +45,7 @@
 #include "server/views/recent_events.h"
 #include "server/views/subscriptions.h"
 #include "server/work/due.h"
-#include "server/work/gate.h"
+#include "server/work/executor.h"
 #include "server/work/stored_bytes.h"
 #include "server/work/upkeep.h"
 

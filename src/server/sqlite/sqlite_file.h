@@ -7,9 +7,14 @@
 // Threads: one at a time.
 #pragma once
 
+#include <sqlite3.h>
+
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "base/owned_fd.h"
 #include "base/result.h"
@@ -53,5 +58,28 @@ Result<SqliteConnections> connect_sqlite_read_only(const std::string& path);
 
 /// Checks whether a page can be written beside the database, which costs less than opening it.
 bool has_room_beside(const std::string& path);
+
+/// Moves SQLite's write-ahead log into the database, on a thread and a connection of its own: SQLite itself does it
+/// within a commit, which would then have to write megabytes. What a reader or a full disk prevents is left to the next
+/// time.
+class WalCheckpointer {
+ public:
+  WalCheckpointer(const std::string& path, SQLite::Database& writer);
+  WalCheckpointer(const WalCheckpointer&) = delete;
+  WalCheckpointer& operator=(const WalCheckpointer&) = delete;
+  ~WalCheckpointer();
+
+ private:
+  static int committed(void* self, sqlite3* writer, const char* database, int pages);
+  void want();
+  void work();
+
+  SqliteConnection connection_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool wanted_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
 
 }  // namespace perseus::sqlite

@@ -13,7 +13,6 @@
 #include "server/sqlite/sqlite_file.h"
 #include "server/sqlite/sqlite_schema.h"
 #include "server/sqlite/sqlite_tables.h"
-#include "server/sqlite/wal_checkpointer.h"
 #include "server/store/group_commit.h"
 
 namespace perseus::sqlite {

@@ -42,4 +42,30 @@ void run_off_thread(Executor& executor, Work work, Then then) {
   });
 }
 
+/// The gate through which everything comes back to the io thread: results of work, answers of the store. What follows
+/// them runs while the gate exists, and not afterwards: so the parts of a service, which live as long, capture `this`.
+class Gate final : public Executor {
+ public:
+  explicit Gate(Executor& executor) : executor_(executor) {}
+
+  void submit(Kind kind, Work work) override {
+    executor_.submit(kind, [open = std::weak_ptr(open_), work = std::move(work)]() mutable -> std::function<void()> {
+      return [open, then = std::exchange(work, nullptr)()] {
+        if (then && !open.expired()) then();
+      };
+    });
+  }
+
+  template <class T>
+  Done<T> pass(Done<T> done) {
+    return [open = std::weak_ptr(open_), done = std::move(done)](Result<T> result) {
+      if (!open.expired()) done(std::move(result));
+    };
+  }
+
+ private:
+  Executor& executor_;
+  std::shared_ptr<bool> open_ = std::make_shared<bool>(true);
+};
+
 }  // namespace perseus::work

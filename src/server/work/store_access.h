@@ -28,7 +28,6 @@
 #include "server/store/store.h"
 #include "server/work/due.h"
 #include "server/work/executor.h"
-#include "server/work/gate.h"
 
 namespace perseus::work {
 
