@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "evaluation/calibration/calibrate.h"
-#include "evaluation/calibration/error_size.h"
 #include "evaluation/calibration/jitter.h"
+#include "evaluation/calibration/least_squares.h"
 #include "io/formats/csv.h"
 #include "io/formats/file.h"
 #include "io/formats/run_trace_csv.h"

@@ -15,7 +15,6 @@
 #include "base/standard_output.h"
 #include "base/terminal_text.h"
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "command_line/help_formatter.h"
 #include "command_line/origin.h"
 #include "command_line/usage_message.h"

@@ -23,7 +23,7 @@ function incoming(count, rank, sent) {
   return { first, before, latency };
 }
 
-/** Returns [before, after, latency] of the transfers above three times the median latency, as src/io/report/slow_links.h. */
+/** Returns [before, after, latency] of the transfers above three times the median latency, as src/io/report/timeline.h. */
 function slowTransfers(count, rank, { first, before, latency }) {
   const transfers = [];
   for (let i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// The colors that represent power; the same ramp as src/io/report/power_ramp.h (a test compares the two).
+// The colors that represent power; the same ramp as src/io/report/series_look.h (a test compares the two).
 // More power always gives more contrast to the page. Color map "inferno" by Smith & van der Walt, CC0.
 const stops = [
   '#000004', '#1b0c41', '#4a0c6b', '#781c6d', '#a52c60', '#cf4446', '#ed6925', '#fb9b06', '#f7d13d', '#fcffa4',

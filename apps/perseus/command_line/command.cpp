@@ -7,17 +7,13 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/error_table.h"
 #include "base/terminal_text.h"
 #include "io/formats/number.h"
 #include "io/formats/transfer_latency_text.h"
 #include "planning/model/make_schedule.h"
 
 namespace perseus::cli {
-
-CLI::Option* add_json_flag(CLI::App& subcommand, Command& command) {
-  return subcommand.add_flag("--json", command.json, "Print one JSON object instead of text, for errors too");
-}
-
 namespace {
 
 template <class Number>
@@ -34,6 +30,10 @@ CLI::Validator within(Number least, Number most, std::string unit, const char* k
 }
 
 }  // namespace
+
+CLI::Option* add_json_flag(CLI::App& subcommand, Command& command) {
+  return subcommand.add_flag("--json", command.json, "Print one JSON object instead of text, for errors too");
+}
 
 CLI::Validator number_within(double least, double most, std::string unit) {
   return within(least, most, std::move(unit), "number");
@@ -80,5 +80,20 @@ void print_drawing(std::string_view text) {
 }
 
 void note(std::string_view text) { fmt::print(stderr, "perseus: note: {}\n", line_text(text)); }
+
+static_assert(kAllErrors.size() == static_cast<std::size_t>(ErrorCode::unavailable) + 1);
+
+std::string exit_codes_text(std::span<const ErrorCode> errors) {
+  std::string text = "Exit codes:\n   0  done\n";
+  for (const ErrorCode code : errors) {
+    const ErrorEntry& entry = entry_of(code);
+    text += fmt::format("  {:2}  {}\n", entry.exit_code, entry.meaning);
+  }
+  return text + fmt::format("  {:2}  out of memory\n", kOutOfMemoryExitCode);
+}
+
+std::string help_footer(std::span<const ErrorCode> errors, std::string_view examples) {
+  return fmt::format("Examples:\n{}\n{}", examples, exit_codes_text(errors));
+}
 
 }  // namespace perseus::cli

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -54,6 +56,22 @@ void add_manual(CLI::App& app, Command& command);
 /// --json, on every subcommand.
 CLI::Option* add_json_flag(CLI::App& subcommand, Command& command);
 
+/// An option "-m,--microbatches M": its names, and what its value is called.
+template <class T>
+CLI::Option* add_value(CLI::App& app, const std::string& names_and_value, T& target, const std::string& description,
+                       const CLI::Validator& check = CLI::Validator("")) {
+  const std::size_t space = names_and_value.rfind(' ');
+  return app.add_option(names_and_value.substr(0, space), target, description)
+      ->check(check)
+      ->type_name(names_and_value.substr(space + 1));
+}
+/// The same, with the target's value as the default in --help.
+template <class T>
+CLI::Option* add_default(CLI::App& app, const std::string& names_and_value, T& target, const std::string& description,
+                         const CLI::Validator& check = CLI::Validator("")) {
+  return add_value(app, names_and_value, target, description, check)->capture_default_str();
+}
+
 /// A finite number within [least, most]; the message names unit and limits.
 CLI::Validator number_within(double least, double most, std::string unit);
 CLI::Validator whole_number_within(std::int64_t least, std::int64_t most, std::string unit = "");
@@ -71,5 +89,35 @@ void print(std::string_view text);
 void print_drawing(std::string_view text);
 /// Writes "perseus: note: ..." to standard error.
 void note(std::string_view text);
+
+// The exit codes of a command, for --help: those with which it can end, and no others.
+// Input:   the errors of the command's kind, see below.
+// Output:  a line per exit code: 0, then in the order of base/error_table.h, then that of any command without memory.
+
+/// Of a program that the system gives no more memory: that of EX_OSERR. It is no ErrorCode: no answer of a server and
+/// no call of the C ABI has it.
+inline constexpr int kOutOfMemoryExitCode = 71;
+
+/// Of every command: its options, and standard output.
+inline constexpr std::array kTextErrors{ErrorCode::usage, ErrorCode::cannot_write};
+/// Of commands that read GPUs.
+inline constexpr std::array kDeviceErrors{ErrorCode::invalid_input, ErrorCode::usage, ErrorCode::not_found,
+                                          ErrorCode::cannot_write};
+/// Of commands that read files and compute.
+inline constexpr std::array kFileErrors{ErrorCode::invalid_input, ErrorCode::usage, ErrorCode::not_found,
+                                        ErrorCode::cannot_write, ErrorCode::internal};
+/// Of commands that have ports, databases or processes of their own.
+inline constexpr std::array kServiceErrors{ErrorCode::invalid_input, ErrorCode::usage,    ErrorCode::not_found,
+                                           ErrorCode::cannot_write,  ErrorCode::internal, ErrorCode::conflict,
+                                           ErrorCode::unavailable};
+/// Of commands that call a server, whose errors they pass on, and of all commands together.
+inline constexpr std::array kAllErrors{ErrorCode::invalid_input, ErrorCode::usage,     ErrorCode::not_found,
+                                       ErrorCode::cannot_write,  ErrorCode::internal,  ErrorCode::conflict,
+                                       ErrorCode::unauthorized,  ErrorCode::forbidden, ErrorCode::too_large,
+                                       ErrorCode::unavailable};
+
+std::string exit_codes_text(std::span<const ErrorCode> errors);
+/// Examples, then the exit codes: the end of a command's --help.
+std::string help_footer(std::span<const ErrorCode> errors, std::string_view examples);
 
 }  // namespace perseus::cli

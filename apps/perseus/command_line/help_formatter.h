@@ -3,7 +3,6 @@
 //
 // Input:   CLI11's data of an option.
 // Output:  its lines.
-// Threads: one.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 
-#include "command_line/shell_word.h"
 #include "io/formats/file.h"
 #include "io/formats/number.h"
 #include "perseus_commit.h"
@@ -59,6 +59,17 @@ boost::json::object origin_json() {
   boost::json::object origin;
   for (const report::ReportFact& fact : origin_facts()) origin[fact.name] = fact.value;
   return origin;
+}
+
+std::string shell_word(const std::string& word) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_@%+=:,./-").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
 }
 
 }  // namespace perseus::cli

@@ -21,4 +21,7 @@ std::vector<report::ReportFact> origin_facts();
 /// The same for --json.
 boost::json::object origin_json();
 
+/// The word as a shell reads it back.
+std::string shell_word(const std::string& word);
+
 }  // namespace perseus::cli

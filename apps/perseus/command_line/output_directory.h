@@ -10,7 +10,6 @@
 //          symbolic link, since the rename would replace it and not the directory that it names.
 // Cost:    one write() per 64 kB. File systems that cannot exchange two directories (RENAME_EXCHANGE) need two
 //          renames, between which DIR does not exist.
-// Threads: one.
 #pragma once
 
 #include <filesystem>

@@ -4,8 +4,6 @@
 // Shown where standard error is a terminal and `--no-progress` was not given, or always with `--progress`; not before
 // the work has taken half a second. Where standard error is no terminal and neither was given, a log gets a line
 // after ten seconds, and then every half minute.
-//
-// Threads: one.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "io/formats/csv.h"
 #include "io/report/format.h"

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "io/report/comparison_text.h"
 #include "io/report/report.h"
+#include "io/report/table.h"
 
 namespace perseus::cli {
 
@@ -67,9 +67,14 @@ struct CellOf {
 
 template <class Row>
 struct Column {
-  // g++ 12 ends by itself on default values of members here.
-  Column(std::string_view k, CellOf<Row> c, std::string t = {}, CellFormat f = {}, double u = 1, bool j = true)
-      : csv(k), cell(std::move(c)), title(std::move(t)), format(f), unit(u), in_json(j) {}
+  /// `k`: csv, or "-" and csv: not in JSON. (g++ 12 ends by itself on default values of members here.)
+  Column(std::string_view k, CellOf<Row> c, std::string t = {}, CellFormat f = {}, double u = 1)
+      : csv(k.substr(k.starts_with('-') ? 1 : 0)),
+        cell(std::move(c)),
+        title(std::move(t)),
+        format(f),
+        unit(u),
+        in_json(!k.starts_with('-')) {}
   [[nodiscard]] std::string_view key() const { return csv.substr(0, csv.find(':')); }
   std::string_view csv;  ///< the key, and perhaps its format in CSV
   CellOf<Row> cell;

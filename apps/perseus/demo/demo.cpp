@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "command_line/interrupt.h"
 #include "command_line/origin.h"
 #include "demo/demo_run.h"

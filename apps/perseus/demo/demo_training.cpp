@@ -14,7 +14,7 @@
 #include "command_line/interrupt.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
-#include "io/formats/format_profile_csv.h"
+#include "io/formats/profile_csv.h"
 #include "io/formats/transfer_latency_text.h"
 #include "io/report/format.h"
 

@@ -12,7 +12,6 @@
 #include <optional>
 
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "command_line/interrupt.h"
 #include "doctor/examined_gpu.h"
 #include "io/formats/boost_json_text.h"
@@ -372,14 +371,10 @@ void add_doctor(CLI::App& app, Command& command) {
   auto* doctor = app.add_subcommand(
       "doctor", "Report what Perseus can measure and set on this machine's GPUs, and what prevents the rest");
   auto arguments = std::make_shared<DoctorArguments>();
-  doctor
-      ->add_option("--device", arguments->device,
-                   "Only this GPU: nvml:WHICH or zeusd:WHICH with an index, a UUID or a PCI bus id, or simulated:PATH")
-      ->type_name("SELECTOR");
-  doctor->add_option("--seconds", arguments->seconds, "Longest time to watch the energy counter, in seconds")
-      ->capture_default_str()
-      ->check(number_within(0, 60, "s"))
-      ->type_name("S");
+  add_value(*doctor, "--device SELECTOR", arguments->device,
+            "Only this GPU: nvml:WHICH or zeusd:WHICH with an index, a UUID or a PCI bus id, or simulated:PATH");
+  add_default(*doctor, "--seconds S", arguments->seconds, "Longest time to watch the energy counter, in seconds",
+              number_within(0, 60, "s"));
   doctor->add_flag(
       "--test-control", arguments->test_control,
       "Change the clock 40 times, measure the switch latency, and give the clock back; without this option, no "

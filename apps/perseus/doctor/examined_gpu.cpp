@@ -11,7 +11,6 @@
 #include "training/clock_control/lease.h"
 #include "training/clock_control/start_helper.h"
 #include "training/device/ceiling_gpu.h"
-#include "training/device/open_gpu.h"
 
 namespace perseus::cli {
 namespace {

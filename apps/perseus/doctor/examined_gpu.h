@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/units.h"
-#include "training/device/control_path.h"
 #include "training/device/examination.h"
 #include "training/device/gpu.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::cli {
 

@@ -14,7 +14,6 @@
 #include <memory>
 
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "command_line/output_directory.h"
 #include "command_line/progress.h"
 #include "command_line/records.h"
@@ -22,7 +21,6 @@
 #include "io/formats/boost_json_text.h"
 #include "io/formats/plan_file.h"
 #include "io/report/comparison.h"
-#include "io/report/comparison_text.h"
 #include "io/report/timeline.h"
 #include "plan/effort.h"
 #include "plan/link_doubt.h"
@@ -272,30 +270,23 @@ void add_compare(CLI::App& app, Command& command) {
                       "Profile: CSV with the columns stage,instruction,frequency,time,energy (MHz, s, J)");
   add_pipeline_options(*compare, options->pipeline);
   const std::string methods = "The methods";
-  compare
-      ->add_option("--methods", options->methods,
-                   fmt::format("Methods to compare, of {} (default: all). On large pipelines exact takes longest",
-                               fmt::join(method_names(), ", ")))
+  add_value(*compare, "--methods NAME,...", options->methods,
+            fmt::format("Methods to compare, of {} (default: all). On large pipelines exact takes longest",
+                        fmt::join(method_names(), ", ")),
+            CLI::IsMember(method_names()).description(""))
       ->delimiter(',')
-      ->check(CLI::IsMember(method_names()).description(""))
-      ->type_name("NAME,...")
       ->group(methods);
   add_effort_option(*compare, options->effort,
                     "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap")
       ->group(methods);
-  compare->add_option("--tau", options->tau_s, "Time unit of the published method, in seconds")
-      ->capture_default_str()
-      ->check(number_within(1e-9, 1e6, "s"))
-      ->type_name("S")
+  add_default(*compare, "--tau S", options->tau_s, "Time unit of the published method, in seconds",
+              number_within(1e-9, 1e6, "s"))
       ->group(methods);
   const std::string output = "The output";
   add_slowdown_option(*compare, options->slowdown)->group(output);
-  compare
-      ->add_option(
-          "--out", options->out,
-          "Write the frontiers, pairwise comparisons, an HTML page and every method's plans to this directory, "
-          "whole or not at all; replaces an earlier comparison")
-      ->type_name("DIR")
+  add_value(*compare, "--out DIR", options->out,
+            "Write the frontiers, pairwise comparisons, an HTML page and every method's plans to this directory, "
+            "whole or not at all; replaces an earlier comparison")
       ->group(output);
   add_progress_flag(*compare, options->progress)->group(output);
   add_json_flag(*compare, command);

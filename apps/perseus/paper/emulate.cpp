@@ -9,7 +9,6 @@
 #include <memory>
 
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "command_line/origin.h"
 #include "command_line/progress.h"
 #include "io/formats/boost_json_text.h"
@@ -290,20 +289,15 @@ void add_emulate(CLI::App& app, Command& command) {
                     "A sending rank waits until the transfer ends (default: the scenario's)");
   emulate->add_flag("--serial-transfers", options->serial_transfers,
                     "A link carries one transfer per direction at a time (default: the scenario's)");
-  emulate->add_option("--seed", options->seed, "Random seed (default: the scenario's)")
-      ->check(whole_number_within(0, 9007199254740992))
-      ->type_name("N");
-  emulate
-      ->add_option("--methods", options->methods,
-                   fmt::format("Methods to emulate, of {}, and always all-max for comparison (default: the scenario's)",
-                               fmt::join(emulator::emulated_method_names(), ", ")))
-      ->delimiter(',')
-      ->type_name("NAME,...");
-  emulate
-      ->add_option("--out", options->out,
-                   "Write an HTML page, charts and tables to this directory, whole or not at all; replaces an earlier "
-                   "emulation")
-      ->type_name("DIR");
+  add_value(*emulate, "--seed N", options->seed, "Random seed (default: the scenario's)",
+            whole_number_within(0, 9007199254740992));
+  add_value(*emulate, "--methods NAME,...", options->methods,
+            fmt::format("Methods to emulate, of {}, and always all-max for comparison (default: the scenario's)",
+                        fmt::join(emulator::emulated_method_names(), ", ")))
+      ->delimiter(',');
+  add_value(*emulate, "--out DIR", options->out,
+            "Write an HTML page, charts and tables to this directory, whole or not at all; replaces an earlier "
+            "emulation");
   add_progress_flag(*emulate, options->progress);
   add_json_flag(*emulate, command);
   emulate->footer(help_footer(kFileErrors,

@@ -6,7 +6,6 @@
 //          whole or not at all. Tables for the terminal.
 // Errors:  cannot_write.
 // Cost:    O(segments + rows).
-// Threads: one.
 #pragma once
 
 #include <boost/json/object.hpp>

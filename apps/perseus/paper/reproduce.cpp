@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "command_line/origin.h"
 #include "command_line/progress.h"
 #include "command_line/terminal_size.h"
@@ -291,26 +290,18 @@ void add_reproduce(CLI::App& app, Command& command) {
                    "Directory of the published artifact: emulation/stage_profile/MODEL+GPU_bf16.csv and, if they "
                    "exist, emulation/envpipe_result.csv and emulation/iteration_time_energy/; see docs/reproduction.md")
       ->required();
-  reproduce->add_option("--out", options->out, "Write tables and charts to this directory, whole or not at all")
-      ->required()
-      ->type_name("DIR");
-  reproduce
-      ->add_option("-m,--microbatches", options->microbatches,
-                   "Microbatches per iteration and pipeline, one for each scale (default: 12,24,48,96 and all others "
-                   "in the artifact's "
-                   "results)")
-      ->delimiter(',')
-      ->type_name("M,...");
-  reproduce
-      ->add_option(
-          "--blocking-power", options->blocking_power,
-          "Power of one waiting accelerator, in watts (default: 83.64 for a100_sxm, 70.38 for a40, else 20 % of the "
-          "profile's peak power)")
-      ->type_name("GPU=W");
-  reproduce
-      ->add_option("--tau", options->tau,
-                   "Time unit of the published method, in seconds (default: 0.0001 for a40, else 0.001)")
-      ->type_name("GPU=S");
+  add_value(*reproduce, "--out DIR", options->out, "Write tables and charts to this directory, whole or not at all")
+      ->required();
+  add_value(*reproduce, "-m,--microbatches M,...", options->microbatches,
+            "Microbatches per iteration and pipeline, one for each scale (default: 12,24,48,96 and all others "
+            "in the artifact's "
+            "results)")
+      ->delimiter(',');
+  add_value(*reproduce, "--blocking-power GPU=W", options->blocking_power,
+            "Power of one waiting accelerator, in watts (default: 83.64 for a100_sxm, 70.38 for a40, else 20 % of the "
+            "profile's peak power)");
+  add_value(*reproduce, "--tau GPU=S", options->tau,
+            "Time unit of the published method, in seconds (default: 0.0001 for a40, else 0.001)");
   add_effort_option(*reproduce, options->effort,
                     "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
   add_progress_flag(*reproduce, options->progress);

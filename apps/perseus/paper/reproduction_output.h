@@ -4,8 +4,6 @@
 // Output:  CSV text with a header line, percent and seconds in %.4f and %.9g; a missing value is an empty field.
 //          write_reproduction() writes all of them and the pictures into a directory, whole or not at all.
 // Errors:  cannot_write.
-// Cost:    O(rows).
-// Threads: one.
 #pragma once
 
 #include <filesystem>

@@ -15,17 +15,13 @@ inline planner::Effort effort_named(std::string_view name) {
 }
 
 inline CLI::Option* add_effort_option(CLI::App& subcommand, std::string& effort, const std::string& meaning) {
-  return subcommand.add_option("--effort", effort, meaning)
-      ->capture_default_str()
-      ->check(CLI::IsMember({"low", "normal", "high"}).description(""))
-      ->type_name("E");
+  return add_default(subcommand, "--effort E", effort, meaning,
+                     CLI::IsMember({"low", "normal", "high"}).description(""));
 }
 
 inline CLI::Option* add_switch_latency_option(CLI::App& subcommand, double& latency_s) {
-  return subcommand.add_option("--switch-latency", latency_s, "Time until a clock change takes effect, in seconds")
-      ->capture_default_str()
-      ->check(number_within(0, 1e6, "s"))
-      ->type_name("S");
+  return add_default(subcommand, "--switch-latency S", latency_s, "Time until a clock change takes effect, in seconds",
+                     number_within(0, 1e6, "s"));
 }
 
 }  // namespace perseus::cli

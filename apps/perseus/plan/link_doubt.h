@@ -4,7 +4,6 @@
 // Output:  the frontier, whose plans keep their times with all links (planning/planner/robust_frontier.h); how much
 //          that avoids and costs, for people and programs.
 // Cost:    that of robust_frontier().
-// Threads: one.
 #pragma once
 
 #include <boost/json/fwd.hpp>

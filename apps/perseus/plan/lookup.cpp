@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "io/formats/boost_json_text.h"
 #include "io/report/format.h"
 #include "io/report/summary.h"
@@ -108,17 +107,13 @@ void add_lookup(CLI::App& app, Command& command) {
   auto options = std::make_shared<LookupOptions>();
   lookup->add_option("PLANS", options->plans, "A directory that 'perseus plan --out' wrote, or its plans.json")
       ->required();
-  auto* deadline =
-      lookup->add_option("--deadline", options->deadline_s, "Iteration time T' of the straggler, in seconds")
-          ->check(number_within(0, 1e9, "s"))
-          ->type_name("S");
-  lookup
-      ->add_option("--ratio", options->ratio,
-                   "Ratio T'/T, where T is the iteration time without a straggler: that of everything "
-                   "at maximum clock (of the fastest plan for --method perseus); replaces --deadline")
-      ->check(number_within(0, 1e9, ""))
-      ->excludes(deadline)
-      ->type_name("R");
+  auto* deadline = add_value(*lookup, "--deadline S", options->deadline_s,
+                             "Iteration time T' of the straggler, in seconds", number_within(0, 1e9, "s"));
+  add_value(*lookup, "--ratio R", options->ratio,
+            "Ratio T'/T, where T is the iteration time without a straggler: that of everything "
+            "at maximum clock (of the fastest plan for --method perseus); replaces --deadline",
+            number_within(0, 1e9, ""))
+      ->excludes(deadline);
   add_json_flag(*lookup, command);
   lookup->footer(help_footer(kFileErrors,
                              "  perseus lookup plans --ratio 1.2\n"

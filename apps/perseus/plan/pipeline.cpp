@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "base/split.h"
 #include "command_line/command.h"
@@ -15,14 +16,12 @@
 #include "io/formats/profile_csv.h"
 #include "plan/traced_pipeline.h"
 #include "planning/model/blocking_power.h"
-#include "planning/model/build_dag.h"
+#include "planning/model/boundary_count.h"
 #include "planning/model/derived_instructions.h"
 #include "planning/model/make_schedule.h"
 #include "planning/model/profile_doubts.h"
-#include "planning/model/schedule.h"
 #include "planning/partitioner/gpu_model.h"
 #include "server/profiling/modeled_profile.h"
-#include "server/profiling/pooled_profile.h"
 
 namespace perseus::cli {
 namespace {
@@ -74,13 +73,11 @@ std::vector<report::ReportFact> described_inputs(const Pipeline& pipeline) {
 }
 
 CLI::Option* add_noise_option(CLI::App& app, std::optional<double>& noise_pct) {
-  return app
-      .add_option("--noise", noise_pct,
-                  "Noise of one sample of the profile, in percent; 0: use the profile as it is (default: "
-                  "estimated; a profile above 0.25 %, with fewer than 20 clocks 0.35 %, is pooled over stages "
-                  "and clocks)")
-      ->check(number_within(0, 50, "%"))
-      ->type_name("PERCENT");
+  return add_value(app, "--noise PERCENT", noise_pct,
+                   "Noise of one sample of the profile, in percent; 0: use the profile as it is (default: "
+                   "estimated; a profile above 0.25 %, with fewer than 20 clocks 0.35 %, is pooled over stages "
+                   "and clocks)",
+                   number_within(0, 50, "%"));
 }
 
 profiling::PooledProfile pooled_by(const model::Profile& profile, std::optional<double> noise_pct) {
@@ -129,27 +126,22 @@ void add_schedule_options(CLI::App& app, PipelineOptions& options, const std::st
                           ->check(CLI::Validator(fault, ""))
                           ->type_name(also_schedules.empty() ? "NAME" : "NAME,...")
                           ->group(kPipelineGroup);
-  declared.microbatches = app.add_option("-m,--microbatches", options.microbatches, "Microbatches per iteration")
-                              ->capture_default_str()
-                              ->check(whole_number_within(1, 1 << 20))
-                              ->type_name("M")
+  declared.microbatches = add_default(app, "-m,--microbatches M", options.microbatches, "Microbatches per iteration",
+                                      whole_number_within(1, 1 << 20))
                               ->group(kPipelineGroup);
   declared.chunks =
-      app.add_option("--chunks", options.chunks,
-                     "Stages per rank (default: 1; 2 for interleaved-1f1b; zbv and dualpipev always have 2). With one "
-                     "--schedule, ranks = stages of the profile / chunks")
-          ->check(whole_number_within(1, 1 << 10))
-          ->type_name("V")
+      add_value(app, "--chunks V", options.chunks,
+                "Stages per rank (default: 1; 2 for interleaved-1f1b; zbv and dualpipev always have 2). With one "
+                "--schedule, ranks = stages of the profile / chunks",
+                whole_number_within(1, 1 << 10))
           ->group(kPipelineGroup);
 }
 
 void add_cost_options(CLI::App& app, PipelineOptions& options, DeclaredOptions& declared) {
-  declared.power =
-      app.add_option("--blocking-power", options.blocking_power_w,
-                     "Power of one waiting accelerator, in watts (default: 20 % of the profile's peak power)")
-          ->check(number_within(0, 1e6, "W"))
-          ->type_name("W")
-          ->group(kPipelineGroup);
+  declared.power = add_value(app, "--blocking-power W", options.blocking_power_w,
+                             "Power of one waiting accelerator, in watts (default: 20 % of the profile's peak power)",
+                             number_within(0, 1e6, "W"))
+                       ->group(kPipelineGroup);
   declared.latency =
       add_transfer_latency(
           app,
@@ -170,33 +162,31 @@ void add_cost_options(CLI::App& app, PipelineOptions& options, DeclaredOptions& 
 
 void add_profile_options(CLI::App& app, PipelineOptions& options, DeclaredOptions& declared) {
   declared.split =
-      app.add_option("--split-backward", options.split_backward,
-                     "Derive input_gradient and weight_gradient, for schedules that split backward, from the profile's "
-                     "backward: input_gradient takes this fraction of it")
-          ->check(number_within(1e-6, 1 - 1e-6, ""))
-          ->type_name("FRACTION")
+      add_value(app, "--split-backward FRACTION", options.split_backward,
+                "Derive input_gradient and weight_gradient, for schedules that split backward, from the profile's "
+                "backward: input_gradient takes this fraction of it",
+                number_within(1e-6, 1 - 1e-6, ""))
           ->group(kPipelineGroup);
   declared.noise = add_noise_option(app, options.noise_pct)->group(kPipelineGroup);
 }
 
 void add_replacing_files(CLI::App& app, PipelineOptions& options, const DeclaredOptions& declared) {
-  auto* table = app.add_option("--action-table", options.action_table, "Action table of PyTorch; replaces --schedule")
-                    ->type_name("FILE.csv")
-                    ->excludes(declared.schedule)
-                    ->excludes(declared.microbatches)
-                    ->excludes(declared.chunks)
-                    ->group(kPipelineGroup);
+  auto* table =
+      add_value(app, "--action-table FILE.csv", options.action_table, "Action table of PyTorch; replaces --schedule")
+          ->excludes(declared.schedule)
+          ->excludes(declared.microbatches)
+          ->excludes(declared.chunks)
+          ->group(kPipelineGroup);
   auto* constants =
-      app.add_option("--constants", options.constants,
-                     "Constants fitted by 'perseus calibrate'; replaces schedule, microbatches, blocking power "
-                     "and transfers")
-          ->type_name("FILE.json")
+      add_value(app, "--constants FILE.json", options.constants,
+                "Constants fitted by 'perseus calibrate'; replaces schedule, microbatches, blocking power "
+                "and transfers")
           ->group(kPipelineGroup);
   for (auto* option :
        {declared.schedule, declared.microbatches, declared.power, declared.latency, declared.blocking, declared.serial})
     constants->excludes(option);
-  app.add_option("--dag", options.dag, "DAG of computations, see docs/formats.md; replaces profile and schedule")
-      ->type_name("FILE.json")
+  add_value(app, "--dag FILE.json", options.dag,
+            "DAG of computations, see docs/formats.md; replaces profile and schedule")
       ->excludes(declared.schedule)
       ->excludes(declared.microbatches)
       ->excludes(declared.chunks)
@@ -371,6 +361,27 @@ Result<Pipeline> read_pipeline(const PipelineOptions& given) {
                                options.action_table.empty() ? schedule->name : file_name(options.action_table),
                                schedule->num_ranks(), schedule->num_stages, schedule->num_microbatches)});
   return pipeline;
+}
+
+Status check_transfer_count(const model::TransferLatency& latency, const std::vector<model::Schedule>& schedules,
+                            const Error& given_in) {
+  const int given = static_cast<int>(latency.boundaries.size());
+  if (given == 0 || schedules.empty()) return Ok{};
+  std::map<int, std::string> allowed;
+  for (const model::Schedule& schedule : schedules) {
+    const int count = model::boundary_count(schedule), ranks = schedule.num_ranks();
+    allowed[count] = fmt::format("{} (one per boundary of {} ranks{})", count, ranks,
+                                 count == ranks ? ", and one between the last and the first" : "");
+  }
+  if (allowed.contains(given)) return Ok{};
+  std::string text = "one for all";
+  for (const auto& [count, meaning] : allowed) text += " or " + meaning;
+  return Error{given_in.code, fmt::format("{}: {} entries; allowed: {}", given_in.message, given, text)};
+}
+
+Error latency_origin(const PipelineOptions& options) {
+  if (options.constants.empty()) return {ErrorCode::usage, "--transfer-latency"};
+  return {ErrorCode::invalid_input, options.constants + ": transfer_latency_s"};
 }
 
 }  // namespace perseus::cli

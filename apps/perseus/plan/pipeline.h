@@ -3,8 +3,6 @@
 // Input:   files and numbers from the command line.
 // Output:  a valid ComputationDag and text for reports.
 // Errors:  those of the readers, and usage where options contradict each other.
-// Cost:    that of reading.
-// Threads: one.
 #pragma once
 
 #include <CLI/CLI.hpp>

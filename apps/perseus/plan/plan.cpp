@@ -12,7 +12,6 @@
 #include <optional>
 
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "command_line/progress.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/number.h"
@@ -23,7 +22,6 @@
 #include "plan/link_doubt.h"
 #include "plan/pipeline.h"
 #include "plan/plan_output.h"
-#include "plan/plan_report.h"
 #include "plan/plan_source.h"
 #include "plan/point_figures.h"
 #include "plan/slowdown.h"
@@ -264,44 +262,33 @@ Status check_effect(const CLI::App& plan, const PlanOptions& options) {
 
 void add_planner_options(CLI::App& plan, PlanOptions& options) {
   const std::string planner = "The planner";
-  plan.add_option("--method", options.method, "Planner: exact, or perseus, the published algorithm")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"exact", "perseus"}).description(""))
-      ->type_name("NAME")
+  add_default(plan, "--method NAME", options.method, "Planner: exact, or perseus, the published algorithm",
+              CLI::IsMember({"exact", "perseus"}).description(""))
       ->group(planner);
-  plan.add_option("--tau", options.tau_s,
-                  "Time unit of the published method, in seconds (only with --method perseus or --effort high)")
-      ->capture_default_str()
-      ->check(number_within(1e-9, 1e6, "s"))
-      ->type_name("S")
+  add_default(plan, "--tau S", options.tau_s,
+              "Time unit of the published method, in seconds (only with --method perseus or --effort high)",
+              number_within(1e-9, 1e6, "s"))
       ->group(planner);
   add_effort_option(plan, options.effort,
                     "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap")
       ->group(planner);
-  plan.add_option("--deadlines", options.deadlines, "Number of deadlines to plan")
-      ->capture_default_str()
-      ->check(whole_number_within(1, 1000000))
-      ->type_name("N")
+  add_default(plan, "--deadlines N", options.deadlines, "Number of deadlines to plan", whole_number_within(1, 1000000))
       ->group(planner);
   add_switch_latency_option(plan, options.switch_latency_s)->group(planner);
-  plan.add_option("--min-dwell", options.min_dwell_s, "Shortest time between two clock changes of a rank, in seconds")
-      ->capture_default_str()
-      ->check(number_within(0, 1e6, "s"))
-      ->type_name("S")
+  add_default(plan, "--min-dwell S", options.min_dwell_s,
+              "Shortest time between two clock changes of a rank, in seconds", number_within(0, 1e6, "s"))
       ->group(planner);
 }
 
 void add_output_options(CLI::App& plan, PlanOptions& options) {
   const std::string output = "The output";
   add_slowdown_option(plan, options.slowdown)->group(output);
-  plan.add_option("--straggler", options.straggler,
-                  "Show the plan for a straggler's iteration time T': T'/T like 1.2, or T' like 3.5s")
-      ->type_name("T'")
+  add_value(plan, "--straggler T'", options.straggler,
+            "Show the plan for a straggler's iteration time T': T'/T like 1.2, or T' like 3.5s")
       ->group(output);
-  auto* out = plan.add_option("--out", options.out,
-                              "Write frontier.csv, plans/, plans.json, report.html, pictures and a trace to this "
-                              "directory, whole or not at all; replaces an earlier plan")
-                  ->type_name("DIR")
+  auto* out = add_value(plan, "--out DIR", options.out,
+                        "Write frontier.csv, plans/, plans.json, report.html, pictures and a trace to this "
+                        "directory, whole or not at all; replaces an earlier plan")
                   ->group(output);
   plan.add_flag("--bound-only", options.bound_only, "Print the lower bound as CSV, without planning")
       ->excludes(out)

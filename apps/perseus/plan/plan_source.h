@@ -1,7 +1,6 @@
 // Where lookup, verify and show find plans: a directory that `perseus plan --out` wrote, or its plans.json.
 //
 // Errors:  those of io/formats/plan_file.h; not_found for a directory without plans.json.
-// Threads: one.
 #pragma once
 
 #include <filesystem>

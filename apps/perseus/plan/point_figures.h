@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "command_line/records.h"
-#include "io/report/error_bars.h"
+#include "io/report/timeline.h"
 #include "planning/checker/clock_changes.h"
 #include "planning/model/computation_dag.h"
 #include "planning/model/frontier.h"

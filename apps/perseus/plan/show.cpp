@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "command_line/terminal_size.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
@@ -17,8 +16,8 @@
 #include "io/report/summary.h"
 #include "io/report/timeline.h"
 #include "io/report/timeline_svg.h"
-#include "plan/drawn_plans.h"
 #include "plan/pipeline.h"
+#include "plan/plan_output.h"
 #include "plan/plan_source.h"
 #include "plan/slowdown.h"
 #include "planning/planner/exact.h"
@@ -207,14 +206,12 @@ void add_show(CLI::App& app, Command& command) {
   show->add_option("PLAN", options->plan,
                    "A directory that 'perseus plan --out' wrote, its plans.json, or a freqs_pipeline_*.py")
       ->required();
-  show->add_option("--point", options->point, "Point of the frontier, 0 is the slowest (default: the default plan)")
-      ->check(whole_number_within(0, 1000000))
-      ->type_name("K");
+  add_value(*show, "--point K", options->point, "Point of the frontier, 0 is the slowest (default: the default plan)",
+            whole_number_within(0, 1000000));
   show->add_flag("--compare", options->compare, "Draw everything at maximum clock above the plan");
-  show->add_option("--out", options->out, "Write a file instead: .svg (timeline), .html (report) or .json (trace)")
-      ->type_name("FILE");
-  show->add_option("--profile", options->pipeline.profile, "Profile of the plan; required for a .py plan")
-      ->type_name("PROFILE.csv")
+  add_value(*show, "--out FILE", options->out,
+            "Write a file instead: .svg (timeline), .html (report) or .json (trace)");
+  add_value(*show, "--profile PROFILE.csv", options->pipeline.profile, "Profile of the plan; required for a .py plan")
       ->group(kPipelineGroup);
   add_pipeline_options(*show, options->pipeline);
   add_json_flag(*show, command);

@@ -23,12 +23,9 @@ CLI::Option* add_slowdown_option(CLI::App& subcommand, std::string& slowdown) {
     const Result<double> value = slowdown_of(text);
     return value ? std::string() : value.error().message;
   };
-  return subcommand
-      .add_option("--slowdown", slowdown,
-                  "Slowdown to tolerate without a straggler, against everything at maximum clock")
-      ->capture_default_str()
-      ->check(CLI::Validator(check, ""))
-      ->type_name("PERCENT");
+  return add_default(subcommand, "--slowdown PERCENT", slowdown,
+                     "Slowdown to tolerate without a straggler, against everything at maximum clock",
+                     CLI::Validator(check, ""));
 }
 
 model::DefaultRule default_rule(const std::string& method, double slowdown) { return {slowdown, method == "perseus"}; }

@@ -71,23 +71,20 @@ std::string origin_of(const UnderstoodTrace& understood, const TraceInput& input
 }
 
 void add_trace_names_options(CLI::App& app, TraceInput& input, const std::string& group) {
-  app.add_option("--names", input.names,
-                 "Which events are which computations: shared, torch, megatron, or a mapping in TOML, see "
-                 "docs/traces.md (default: the one of the three that knows the first event)")
-      ->type_name("NAME|FILE")
+  add_value(app, "--names NAME|FILE", input.names,
+            "Which events are which computations: shared, torch, megatron, or a mapping in TOML, see "
+            "docs/traces.md (default: the one of the three that knows the first event)")
       ->group(group);
-  app.add_option("--pipeline-parallel", input.degrees.pipeline_parallel,
-                 "Ranks of a pipeline, where files say only which rank of all they are (default: all ranks)")
-      ->check(whole_number_within(1, 1 << 16))
-      ->type_name("N")
+  add_value(app, "--pipeline-parallel N", input.degrees.pipeline_parallel,
+            "Ranks of a pipeline, where files say only which rank of all they are (default: all ranks)",
+            whole_number_within(1, 1 << 16))
       ->group(group);
 }
 
 CLI::Option* add_trace_option(CLI::App& app, TraceInput& input, const std::string& group) {
-  auto* trace = app.add_option("--trace", input.files,
-                               "Timelines of the job, as 'perseus trace' reads them: the measured profile is scaled to "
-                               "their times; replaces schedule, microbatches and transfers")
-                    ->type_name("FILE...")
+  auto* trace = add_value(app, "--trace FILE...", input.files,
+                          "Timelines of the job, as 'perseus trace' reads them: the measured profile is scaled to "
+                          "their times; replaces schedule, microbatches and transfers")
                     ->group(group);
   add_trace_names_options(app, input, group);
   for (const char* const option : {"--names", "--pipeline-parallel"}) app.get_option(option)->needs(trace);

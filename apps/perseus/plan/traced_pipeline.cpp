@@ -8,7 +8,6 @@
 
 #include "base/median.h"
 #include "io/formats/action_table.h"
-#include "io/formats/format_profile_csv.h"
 #include "io/formats/pipeline_constants.h"
 #include "io/formats/profile_csv.h"
 #include "io/report/timeline_svg.h"

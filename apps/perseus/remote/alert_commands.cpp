@@ -45,11 +45,10 @@ void add_alert(CLI::App& app, Command& command) {
                                  }
                                  return call_pages(peer, {"GET", target, ""}, "alerts");
                                });
-  list->add_option("--job", filter->job, "Only alerts of this job, by its id or name")->type_name("JOB");
-  list->add_option("--kind", filter->kind,
-                   "Only profiling_stuck, no_permission, plan_not_kept, over_power, site_over_limit, watts_missing, "
-                   "limits_unread or job_silent")
-      ->type_name("KIND");
+  add_value(*list, "--job JOB", filter->job, "Only alerts of this job, by its id or name");
+  add_value(*list, "--kind KIND", filter->kind,
+            "Only profiling_stuck, no_permission, plan_not_kept, over_power, site_over_limit, watts_missing, "
+            "limits_unread or job_silent");
 }
 
 }  // namespace perseus::cli

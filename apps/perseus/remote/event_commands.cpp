@@ -53,11 +53,10 @@ void add_event(CLI::App& app, Command& command) {
                         }
                         return call_pages(peer, {"GET", target, ""}, "events");
                       });
-  list->add_option("--job", filter->job, "Only events of this job, by its id or name")->type_name("JOB");
-  list->add_option("--kind", filter->kind, "Only events of this kind, such as policy_set or plan_deployed")
-      ->type_name("KIND");
-  list->add_option("--by", filter->by, "Only events that this token (its name), rank (rank 3) or the server caused")
-      ->type_name("NAME");
+  add_value(*list, "--job JOB", filter->job, "Only events of this job, by its id or name");
+  add_value(*list, "--kind KIND", filter->kind, "Only events of this kind, such as policy_set or plan_deployed");
+  add_value(*list, "--by NAME", filter->by,
+            "Only events that this token (its name), rank (rank 3) or the server caused");
 }
 
 }  // namespace perseus::cli

@@ -58,8 +58,8 @@ void add_host(CLI::App& app, Command& command) {
                                  }
                                  return call_pages(peer, {"GET", target, ""}, "hosts");
                                });
-  list->add_option("--host", filter->host, "Only hosts whose name begins with this")->type_name("PREFIX");
-  list->add_option("--job", filter->job, "Only hosts of this job, by its id or name")->type_name("JOB");
+  add_value(*list, "--host PREFIX", filter->host, "Only hosts whose name begins with this");
+  add_value(*list, "--job JOB", filter->job, "Only hosts of this job, by its id or name");
 }
 
 }  // namespace perseus::cli

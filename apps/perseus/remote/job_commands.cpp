@@ -60,11 +60,10 @@ void add_job_list(CLI::App& group, Command& command) {
                                    target += "&selector=" + http::percent_encode(filter->selector);
                                  return call_pages(peer, {"GET", target, ""}, "jobs");
                                });
-  list->add_option("--state", filter->state, "Only jobs in this state")->type_name("STATE");
-  list->add_option("--search", filter->search, "Only jobs with this text in their name or id")->type_name("TEXT");
-  list->add_option("--selector", filter->selector,
-                   "Only jobs with these labels: NAME=VALUE, NAME!=VALUE or NAME, separated by commas")
-      ->type_name("LABELS");
+  add_value(*list, "--state STATE", filter->state, "Only jobs in this state");
+  add_value(*list, "--search TEXT", filter->search, "Only jobs with this text in their name or id");
+  add_value(*list, "--selector LABELS", filter->selector,
+            "Only jobs with these labels: NAME=VALUE, NAME!=VALUE or NAME, separated by commas");
 }
 
 ListForm rank_form() {
@@ -106,7 +105,7 @@ void add_job_ranks(CLI::App& group, Command& command) {
         return call_pages(peer, {"GET", job_path(*job, "/ranks?limit=1000" + of_host), ""}, "ranks");
       });
   ranks->add_option("JOB", wanted->job, kJobMeaning)->required();
-  ranks->add_option("--host", wanted->host, "Only ranks of this host")->type_name("HOST");
+  add_value(*ranks, "--host HOST", wanted->host, "Only ranks of this host");
 }
 
 ListForm history_form() {
@@ -143,19 +142,15 @@ void add_job_history(CLI::App& group, Command& command) {
                                     return pages_in_time(peer, target, wanted->from_s, "buckets");
                                   });
   history->add_option("JOB", wanted->job, kJobMeaning)->required();
-  history->add_option("--step", wanted->step, "Length of a row: minute (kept for a day), hour (kept for a year) or day")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"minute", "hour", "day"}).description(""))
-      ->type_name("STEP");
+  add_default(*history, "--step STEP", wanted->step,
+              "Length of a row: minute (kept for a day), hour (kept for a year) or day",
+              CLI::IsMember({"minute", "hour", "day"}).description(""));
   constexpr double latest_s = 1e11;
-  history
-      ->add_option("--from", wanted->from_s,
-                   "Beginning, in seconds since 1970 (default: a day before the end, for hours and days a year)")
-      ->check(number_within(0, latest_s, "s"))
-      ->type_name("S");
-  history->add_option("--to", wanted->to_s, "End, in seconds since 1970 (default: now)")
-      ->check(number_within(0, latest_s, "s"))
-      ->type_name("S");
+  add_value(*history, "--from S", wanted->from_s,
+            "Beginning, in seconds since 1970 (default: a day before the end, for hours and days a year)",
+            number_within(0, latest_s, "s"));
+  add_value(*history, "--to S", wanted->to_s, "End, in seconds since 1970 (default: now)",
+            number_within(0, latest_s, "s"));
 }
 
 void add_job_set(CLI::App& group, Command& command, const std::shared_ptr<std::string>& job) {
@@ -182,13 +177,11 @@ void add_job_set(CLI::App& group, Command& command, const std::shared_ptr<std::s
       job);
   set->add_option("JOB", *job, kJobMeaning)->required();
   set->add_flag("--reset", wanted->reset, "First remove what was set before: the job has what it asked for again");
-  set->add_option("--domain", wanted->domain, "Power domain")->type_name("NAME");
-  set->add_option("--least-rate", wanted->least_rate, "Least part of its full speed that the job accepts")
-      ->check(number_within(0, 1, ""))
-      ->type_name("R");
-  set->add_option("--priority", wanted->priority, "Weight of the job per rank where watts are short")
-      ->check(number_within(1e-3, 1e3, ""))
-      ->type_name("N");
+  add_value(*set, "--domain NAME", wanted->domain, "Power domain");
+  add_value(*set, "--least-rate R", wanted->least_rate, "Least part of its full speed that the job accepts",
+            number_within(0, 1, ""));
+  add_value(*set, "--priority N", wanted->priority, "Weight of the job per rank where watts are short",
+            number_within(1e-3, 1e3, ""));
 }
 
 }  // namespace

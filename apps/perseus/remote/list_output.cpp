@@ -21,7 +21,7 @@
 #include "io/formats/boost_json_text.h"
 #include "io/formats/csv.h"
 #include "io/report/table.h"
-#include "remote/answer_text.h"
+#include "remote/server_call.h"
 
 namespace perseus::cli {
 namespace {
@@ -290,23 +290,20 @@ void draw(const std::string& text) {
 
 std::shared_ptr<ListOptions> add_list_options(CLI::App& action, Command& command, const ListForm& form) {
   auto options = std::make_shared<ListOptions>();
-  auto* output = action.add_option("-o,--output", options->output, "Form: table, wide, json or csv")
-                     ->capture_default_str()
-                     ->check(CLI::IsMember({"table", "wide", "json", "csv"}).description(""))
-                     ->type_name("FORM");
+  auto* output = add_default(action, "-o,--output FORM", options->output, "Form: table, wide, json or csv",
+                             CLI::IsMember({"table", "wide", "json", "csv"}).description(""));
   add_json_flag(action, command)->description("The same as -o json")->excludes(output);
   std::vector<std::string> titles;
   for (const ListColumn& column : form.columns) {
     if (column.use != ListColumn::Use::csv) titles.push_back(lower(column.title));
   }
-  action.add_option("--sort", options->sort, fmt::format("Sort by a column: {}", fmt::join(titles, ", ")))
-      ->check(CLI::Validator(
-          [form, titles](const std::string& name) {
-            if (column_named(form, name) != nullptr) return std::string();
-            return fmt::format("'{}' is not a column; allowed: {}", name, fmt::join(titles, ", "));
-          },
-          ""))
-      ->type_name("COLUMN");
+  add_value(action, "--sort COLUMN", options->sort, fmt::format("Sort by a column: {}", fmt::join(titles, ", ")),
+            CLI::Validator(
+                [form, titles](const std::string& name) {
+                  if (column_named(form, name) != nullptr) return std::string();
+                  return fmt::format("'{}' is not a column; allowed: {}", name, fmt::join(titles, ", "));
+                },
+                ""));
   action.add_flag("--reverse", options->reverse, "Reverse the order");
   action.add_flag("-w,--watch", options->watch, "Print the list again every two seconds, until Ctrl-C");
   return options;

@@ -6,8 +6,6 @@
 //          columns' members as they are, with ' before a text that a spreadsheet would take for a formula; json: the
 //          response as the server sent it, its list in the requested order.
 // Errors:  unavailable for a response without that list.
-// Cost:    sorting.
-// Threads: one.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "command_line/exit_codes.h"
 #include "io/formats/boost_json_text.h"
 #include "remote/server_call.h"
 

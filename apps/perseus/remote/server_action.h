@@ -4,7 +4,6 @@
 // Output:  the response, printed.
 // Errors:  the server's; usage for a name that fits several jobs, with their ids.
 // Cost:    one request, one more to find a job.
-// Threads: one.
 #pragma once
 
 #include <CLI/CLI.hpp>

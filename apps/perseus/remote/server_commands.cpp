@@ -162,38 +162,28 @@ void add_profile_push(CLI::App& group, Command& command, const std::shared_ptr<P
       ->add_option("PROFILE.csv", push->file,
                    "Profile: CSV with the columns stage,instruction,frequency,time,energy (MHz, s, J)")
       ->required();
-  action->add_option("--schedule", push->schedule, "Schedule, as in 'perseus plan' (default 1f1b)")
-      ->transform(schedule_names())
-      ->type_name("NAME");
-  action->add_option("--action-table", push->action_table, "Action table of PyTorch; replaces --schedule")
-      ->type_name("FILE");
-  action->add_option("-m,--microbatches", push->microbatches, "Microbatches per iteration")
-      ->check(whole_number_within(1, 1 << 20))
-      ->type_name("N");
-  action->add_option("--chunks", push->chunks, "Stages per rank")
-      ->check(whole_number_within(1, 1 << 10))
-      ->type_name("N");
-  action->add_option("--blocking-power", push->blocking_power_w, "Power of one waiting accelerator, in watts")
-      ->check(number_within(0, 1e6, "W"))
-      ->type_name("W");
+  add_value(*action, "--schedule NAME", push->schedule, "Schedule, as in 'perseus plan' (default 1f1b)")
+      ->transform(schedule_names());
+  add_value(*action, "--action-table FILE", push->action_table, "Action table of PyTorch; replaces --schedule");
+  add_value(*action, "-m,--microbatches N", push->microbatches, "Microbatches per iteration",
+            whole_number_within(1, 1 << 20));
+  add_value(*action, "--chunks N", push->chunks, "Stages per rank", whole_number_within(1, 1 << 10));
+  add_value(*action, "--blocking-power W", push->blocking_power_w, "Power of one waiting accelerator, in watts",
+            number_within(0, 1e6, "W"));
   add_transfer_latency(*action, "Latency of transfers between ranks, in seconds, as in 'perseus plan'",
                        [push](const model::TransferLatency& latency) { push->transfer_latency = latency; });
-  action
-      ->add_option("--switch-latency", push->switch_latency_s,
-                   "Time until a clock change takes effect, in seconds (default: measured by the job's ranks)")
-      ->check(number_within(0, 1e6, "s"))
-      ->type_name("S");
+  add_value(*action, "--switch-latency S", push->switch_latency_s,
+            "Time until a clock change takes effect, in seconds (default: measured by the job's ranks)",
+            number_within(0, 1e6, "s"));
   action->add_flag("--blocking-transfers", push->blocking_transfers,
                    "A sending rank waits until the transfer ends (default: it computes meanwhile)");
   action->add_flag("--serial-transfers", push->serial_transfers,
                    "A link carries one transfer per direction at a time (default: transfers do not delay each other)");
-  action
-      ->add_option("--split-backward", push->split_backward,
-                   "Derive input_gradient and weight_gradient from the profile's backward: input_gradient takes this "
-                   "fraction of it")
-      ->check(number_within(1e-6, 1 - 1e-6, ""))
-      ->type_name("F");
-  action->add_option("--accelerator", push->accelerator, "Description of the measured accelerator")->type_name("TEXT");
+  add_value(*action, "--split-backward F", push->split_backward,
+            "Derive input_gradient and weight_gradient from the profile's backward: input_gradient takes this "
+            "fraction of it",
+            number_within(1e-6, 1 - 1e-6, ""));
+  add_value(*action, "--accelerator TEXT", push->accelerator, "Description of the measured accelerator");
 }
 
 ListForm learned_form() {
@@ -261,14 +251,11 @@ void add_straggler_list(CLI::App& group, Command& command, const std::shared_ptr
 }
 
 void add_target_options(CLI::App& action, StragglerNotice& notice) {
-  action.add_option("--job", notice.job, "Job of the straggler; not needed with --accelerator")->type_name("JOB");
-  action.add_option("--accelerator", notice.accelerator, "Accelerator that straggles")->type_name("ID");
-  action.add_option("--rank", notice.rank, "Rank of the job that straggles")
-      ->check(whole_number_within(0, 1 << 24))
-      ->type_name("R");
-  action.add_option("--pipeline", notice.pipeline, "Pipeline of the job that straggles")
-      ->check(whole_number_within(0, 1 << 24))
-      ->type_name("P");
+  add_value(action, "--job JOB", notice.job, "Job of the straggler; not needed with --accelerator");
+  add_value(action, "--accelerator ID", notice.accelerator, "Accelerator that straggles");
+  add_value(action, "--rank R", notice.rank, "Rank of the job that straggles", whole_number_within(0, 1 << 24));
+  add_value(action, "--pipeline P", notice.pipeline, "Pipeline of the job that straggles",
+            whole_number_within(0, 1 << 24));
 }
 
 void add_straggler(CLI::App& app, Command& command) {
@@ -284,13 +271,10 @@ void add_straggler(CLI::App& app, Command& command) {
       *group, command, "set", "Report a straggler; degree 1: back to normal",
       [notice] { return straggler_call(*notice); }, job);
   add_target_options(*set, *notice);
-  set->add_option("--delay", notice->delay_s, "Time until the notice takes effect, in seconds (default: now)")
-      ->check(number_within(0, 1e9, "s"))
-      ->type_name("S");
-  set->add_option("--degree", notice->degree, "Degree: how many times slower than normal")
-      ->required()
-      ->check(number_within(1, 1e6, ""))
-      ->type_name("X");
+  add_value(*set, "--delay S", notice->delay_s, "Time until the notice takes effect, in seconds (default: now)",
+            number_within(0, 1e9, "s"));
+  add_value(*set, "--degree X", notice->degree, "Degree: how many times slower than normal", number_within(1, 1e6, ""))
+      ->required();
   auto* withdraw = group->add_subcommand("withdraw", "Withdraw a notice, or all notices of a target");
   const auto peer = add_server_options(*withdraw);
   add_json_flag(*withdraw, command);
@@ -341,31 +325,25 @@ void add_policy(CLI::App& app, Command& command) {
   auto* cap =
       add_action(*group, command, "power-cap", "Limit the average power of the whole job", make("power_cap"), job);
   cap->add_option("JOB", change->job, kJobMeaning)->required();
-  cap->add_option("--average-power", change->watts, "Largest average power of the whole job, in watts")
-      ->required()
-      ->check(number_within(0, 1e12, "W"))
-      ->type_name("W");
+  add_value(*cap, "--average-power W", change->watts, "Largest average power of the whole job, in watts",
+            number_within(0, 1e12, "W"))
+      ->required();
   auto* pin =
       add_action(*group, command, "pin", "Fix the iteration time, whatever the stragglers", make("pinned"), job);
   pin->add_option("JOB", change->job, kJobMeaning)->required();
-  pin->add_option("--time", change->time_s, "Iteration time, in seconds")
-      ->check(number_within(0, 1e9, "s"))
-      ->type_name("S");
-  pin->add_option("--point", change->point, "Point of pipeline 0's frontier whose time to use; replaces --time")
-      ->check(whole_number_within(0, 1000000))
-      ->type_name("N");
+  add_value(*pin, "--time S", change->time_s, "Iteration time, in seconds", number_within(0, 1e9, "s"));
+  add_value(*pin, "--point N", change->point, "Point of pipeline 0's frontier whose time to use; replaces --time",
+            whole_number_within(0, 1000000));
   auto* slow =
       add_action(*group, command, "max-slowdown",
                  "Tolerate a slowdown, always or while a price or carbon signal is high", make("max_slowdown"), job);
   slow->add_option("JOB", change->job, kJobMeaning)->required();
   add_slowdown_option(*slow, change->slowdown)->required();
-  slow->add_option("--threshold", change->threshold,
-                   "Value of the signal above which the slowdown is tolerated; requires --signal")
-      ->check(number_within(-1e12, 1e12, ""))
-      ->type_name("V");
-  slow->add_option("--signal", change->signal,
-                   "Signal as JSON: [{\"from_s\": 1790000000, \"value\": 95.5}, ...] (default: always in force)")
-      ->type_name("FILE");
+  add_value(*slow, "--threshold V", change->threshold,
+            "Value of the signal above which the slowdown is tolerated; requires --signal",
+            number_within(-1e12, 1e12, ""));
+  add_value(*slow, "--signal FILE", change->signal,
+            "Signal as JSON: [{\"from_s\": 1790000000, \"value\": 95.5}, ...] (default: always in force)");
   auto* clear = add_action(
       *group, command, "clear", "Remove a policy",
       [change] {

@@ -66,9 +66,8 @@ Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
 
 /// --data DIR or --database URL: where the tokens are.
 void add_store_options(CLI::App& action, TokenOptions& options, const std::string& meaning) {
-  action.add_option("--data", options.data, meaning)->type_name("DIR");
-  action.add_option("--database", options.database, "The same for a PostgreSQL database, postgresql://...")
-      ->type_name("URL");
+  add_value(action, "--data DIR", options.data, meaning);
+  add_value(action, "--database URL", options.database, "The same for a PostgreSQL database, postgresql://...");
 }
 
 ListForm token_form() {
@@ -94,16 +93,14 @@ void add_token(CLI::App& app, Command& command) {
   auto options = std::make_shared<TokenOptions>();
   auto* create = group->add_subcommand("create", "Create a token; the secret is printed once");
   const auto peer = add_server_options(*create);
-  create->add_option("--role", options->role, "job, infrastructure or read-only")
-      ->required()
-      ->check(CLI::IsMember({"job", "infrastructure", "read-only"}).description(""))
-      ->type_name("ROLE");
-  create->add_option("--job", options->job, "Job to which the token is limited")->type_name("JOB");
-  create->add_option("--name", options->name, "Description of the token's owner")->type_name("TEXT");
-  create->add_option("--team", options->team, "Team within which jobs share learned profiles")->type_name("TEXT");
-  create->add_option("--expires-days", options->expires_days, "Days until the token expires (default: never)")
-      ->check(CLI::Range(1e-3, 36500.0).description(""))
-      ->type_name("DAYS");
+  add_value(*create, "--role ROLE", options->role, "job, infrastructure or read-only",
+            CLI::IsMember({"job", "infrastructure", "read-only"}).description(""))
+      ->required();
+  add_value(*create, "--job JOB", options->job, "Job to which the token is limited");
+  add_value(*create, "--name TEXT", options->name, "Description of the token's owner");
+  add_value(*create, "--team TEXT", options->team, "Team within which jobs share learned profiles");
+  add_value(*create, "--expires-days DAYS", options->expires_days, "Days until the token expires (default: never)",
+            CLI::Range(1e-3, 36500.0).description(""));
   add_store_options(*create, *options,
                     "Create the token in the database of this directory, before its server starts; replaces --server");
   add_json_flag(*create, command);

@@ -5,19 +5,24 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <cmath>
+#include <iterator>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "command_line/origin.h"
 #include "command_line/progress.h"
 #include "command_line/records.h"
 #include "command_line/terminal_size.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
-#include "io/formats/format_profile_csv.h"
 #include "io/formats/layers_csv.h"
+#include "io/formats/profile_csv.h"
 #include "io/report/format.h"
+#include "io/report/stacked_bars.h"
+#include "io/report/static_page.h"
 #include "plan/pipeline.h"
 #include "planning/model/blocking_power.h"
 #include "planning/partitioner/balance.h"
@@ -26,12 +31,92 @@
 #include "planning/partitioner/megatron_layout.h"
 #include "planning/partitioner/model_zoo.h"
 #include "planning/partitioner/stage_profile.h"
-#include "search/partition_page.h"
 
 namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
+
+// The page of `perseus partition --page-out`: the stages as bars, the saving, where the result comes from.
+// Input:   layers and a partition of them; with --objective energy, its energy.
+// Output:  a page for write_static_page().
+
+struct PartitionResult {
+  const std::string& title;
+  const std::vector<model::Layer>& layers;
+  const partitioner::Partition& partition;
+  const std::optional<partitioner::LeastEnergy>& energy;
+};
+
+double saving_pct(const partitioner::LeastEnergy& energy) { return 100 * (1 - energy.energy / energy.balanced_energy); }
+
+std::string headline(const PartitionResult& result, double imbalance) {
+  std::string stages = fmt::format("{} stages, longest over shortest {:.3f}", result.partition.num_stages(), imbalance);
+  if (!result.energy) return stages;
+  if (result.energy->partition == result.energy->balanced)
+    return stages + "; the balanced partition needs least energy";
+  return fmt::format("{}; needs {:.2f} % less energy than the balanced partition", stages, saving_pct(*result.energy));
+}
+
+std::string stage_picture(const std::vector<Seconds>& stages, Seconds longest) {
+  report::BarGroup group;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    group.bars.push_back(
+        {fmt::format("stage {}", s), report::text_of(stages[s]), {stages[s].value(), (longest - stages[s]).value()}});
+  }
+  return report::stacked_bars("Forward pass of a microbatch by stage", {"forward", "waits for the longest stage"},
+                              {group});
+}
+
+report::TextRows energy_rows(const partitioner::LeastEnergy& energy) {
+  report::TextRows table{{"partition", "boundaries", "energy per iteration", "within", "fastest iteration"}, {}};
+  table.rows.push_back({"least energy", text_of(energy.partition), report::text_of(energy.energy),
+                        report::text_of(energy.deadline), report::text_of(energy.fastest)});
+  table.rows.push_back({"balanced", text_of(energy.balanced), report::text_of(energy.balanced_energy),
+                        report::text_of(std::max(energy.deadline, energy.balanced_fastest)),
+                        report::text_of(energy.balanced_fastest)});
+  return table;
+}
+
+/// A line per stage.
+Table stages_of(const PartitionResult& result) {
+  const partitioner::Partition& partition = result.partition;
+  const std::vector<Seconds> stages = partitioner::stage_latencies(model::forward_latencies(result.layers), partition);
+  const Seconds longest = std::ranges::max(stages);
+  return table_of<int>(
+      indices_of(stages),
+      {{"stage", [](int s) { return s; }, "stage"},
+       {"layers", [&](int s) { return partition.layers_of(s); }, "layers"},
+       {"first_layer", [&](int s) { return result.layers[partition.boundaries[s]].name; }, "first"},
+       {"last_layer", [&](int s) { return result.layers[partition.boundaries[s + 1] - 1].name; }, "last"},
+       {"forward_s", [&](int s) { return stages[s]; }, "forward", seconds_cell},
+       {"-share_pct", [&](int s) { return 100 * (stages[s] / longest); }, "of longest", report::percent}});
+}
+
+report::StaticPage partition_page(const PartitionResult& result) {
+  const std::vector<Seconds> latencies = model::forward_latencies(result.layers);
+  const std::vector<Seconds> stages = partitioner::stage_latencies(latencies, result.partition);
+  const Seconds longest = std::ranges::max(stages);
+  report::StaticPage page{"Perseus partition",
+                          headline(result, partitioner::imbalance_ratio(latencies, result.partition)),
+                          {{"model", result.title}, {"boundaries", text_of(result.partition)}},
+                          {}};
+  std::ranges::move(origin_facts(), std::back_inserter(page.facts));
+  page.sections.push_back(
+      {.heading = "Stages",
+       .drawings = {stage_picture(stages, longest)},
+       .table = stages_of(result).text(),
+       .note = "At the highest clock. A shorter stage waits for the longest one, or runs at a lower clock."});
+  if (result.energy) {
+    page.sections.push_back(
+        {.heading = "Energy",
+         .table = energy_rows(*result.energy),
+         .note =
+             fmt::format("A lower bound at best clocks. {} partitions were planned{}", result.energy->planned,
+                         result.energy->all_tried ? ": all that are fast enough." : "; another one may need less.")});
+  }
+  return page;
+}
 
 struct PartitionOptions {
   std::string layers;
@@ -255,10 +340,8 @@ Result<int> run_partition(const PartitionOptions& options, bool as_json_text) {
 
 void add_zoo_options(CLI::App& partition, PartitionOptions& options) {
   const std::string group = "A known model";
-  partition.add_option("--model", options.model, "Name of the model, see --list")->type_name("NAME")->group(group);
-  partition.add_option("--gpu", options.gpu, "Name of the GPU that it runs on, see --list")
-      ->type_name("NAME")
-      ->group(group);
+  add_value(partition, "--model NAME", options.model, "Name of the model, see --list")->group(group);
+  add_value(partition, "--gpu NAME", options.gpu, "Name of the GPU that it runs on, see --list")->group(group);
   const auto add_count = [&](const char* name, std::optional<int>& value, const char* what) {
     partition.add_option(name, value, what)->check(whole_number_within(1, 1000000))->type_name("N")->group(group);
   };
@@ -279,29 +362,20 @@ void add_zoo_options(CLI::App& partition, PartitionOptions& options) {
 
 void add_energy_options(CLI::App& partition, PartitionOptions& options) {
   const std::string group = "Least energy";
-  partition.add_option("-m,--microbatches", options.goal.microbatches, "Microbatches per iteration (1F1B)")
-      ->check(whole_number_within(1, 100000))
-      ->type_name("N")
-      ->group(group)
-      ->capture_default_str();
-  partition
-      .add_option("--deadline", options.deadline_s,
-                  "Longest iteration time to allow, in seconds (default: the shortest possible)")
-      ->check(number_within(1e-9, 1e9, "s"))
-      ->type_name("S")
+  add_default(partition, "-m,--microbatches N", options.goal.microbatches, "Microbatches per iteration (1F1B)",
+              whole_number_within(1, 100000))
       ->group(group);
-  partition
-      .add_option(
-          "--blocking-power", options.blocking_power_w,
-          "Power of one waiting accelerator, in watts (default: the GPU's, or 20 % of the profile's peak power)")
-      ->check(number_within(0, 1e6, "W"))
-      ->type_name("W")
+  add_value(partition, "--deadline S", options.deadline_s,
+            "Longest iteration time to allow, in seconds (default: the shortest possible)",
+            number_within(1e-9, 1e9, "s"))
       ->group(group);
-  partition.add_option("--max-planned", options.goal.max_planned, "Largest number of partitions to plan")
-      ->check(whole_number_within(1, 1000000))
-      ->type_name("N")
-      ->group(group)
-      ->capture_default_str();
+  add_value(partition, "--blocking-power W", options.blocking_power_w,
+            "Power of one waiting accelerator, in watts (default: the GPU's, or 20 % of the profile's peak power)",
+            number_within(0, 1e6, "W"))
+      ->group(group);
+  add_default(partition, "--max-planned N", options.goal.max_planned, "Largest number of partitions to plan",
+              whole_number_within(1, 1000000))
+      ->group(group);
 }
 
 }  // namespace
@@ -311,9 +385,7 @@ void add_partition(CLI::App& app, Command& command) {
   auto options = std::make_shared<PartitionOptions>();
   partition->add_option("LAYERS.csv", options->layers,
                         "Layers in order: CSV with the columns name,forward_s and others, see docs/partition.md");
-  partition->add_option("--stages", options->stages, "Number of stages")
-      ->check(whole_number_within(1, 100000))
-      ->type_name("N");
+  add_value(*partition, "--stages N", options->stages, "Number of stages", whole_number_within(1, 100000));
   partition
       ->add_option(
           "--objective", options->objective,
@@ -321,12 +393,10 @@ void add_partition(CLI::App& app, Command& command) {
           "1F1B iteration)")
       ->check(CLI::IsMember({"imbalance", "longest-stage", "energy"}).description(""))
       ->capture_default_str();
-  partition->add_option("--profile-out", options->profile_out, "Write the stages' profile, for 'perseus plan'")
-      ->type_name("FILE");
-  partition->add_option("--layers-out", options->layers_out, "Write the layers in the format of LAYERS.csv")
-      ->type_name("FILE");
-  partition->add_option("--page-out", options->page_out, "Write a page with the stages as bars, and the saving")
-      ->type_name("FILE.html");
+  add_value(*partition, "--profile-out FILE", options->profile_out, "Write the stages' profile, for 'perseus plan'");
+  add_value(*partition, "--layers-out FILE", options->layers_out, "Write the layers in the format of LAYERS.csv");
+  add_value(*partition, "--page-out FILE.html", options->page_out,
+            "Write a page with the stages as bars, and the saving");
   add_zoo_options(*partition, *options);
   add_energy_options(*partition, *options);
   add_progress_flag(*partition, options->progress);

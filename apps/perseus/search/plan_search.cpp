@@ -16,7 +16,6 @@
 #include "io/formats/frequency_plan.h"
 #include "io/report/format.h"
 #include "io/report/timeline.h"
-#include "plan/pipeline.h"
 #include "plan/plan_output.h"
 #include "plan/point_figures.h"
 #include "plan/slowdown.h"

@@ -1,6 +1,4 @@
 // Options of `perseus plan` that request several configurations.
-//
-// Threads: one.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -8,13 +8,13 @@
 //           DIR/frontier.csv               a line per point of the union's frontier, with its configuration
 //           DIR/configurations.html, .svg  charts and tables
 //           DIR/NAME/                      the plans of configuration NAME, as `perseus plan --out` writes them
-// Cost:    O(points).
 #pragma once
 
 #include <boost/json/object.hpp>
 #include <string>
 #include <vector>
 
+#include "command_line/records.h"
 #include "io/report/report.h"
 #include "planning/model/default_plan.h"
 #include "planning/search/union_frontier.h"

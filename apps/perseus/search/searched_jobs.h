@@ -3,7 +3,6 @@
 // Input:   the options and the measurements.
 // Output:  choices, the reference first; the job as it is, then with microbatches of each other size.
 // Errors:  usage: options contradict each other; those of reading memory and profiles.
-// Threads: one.
 #pragma once
 
 #include <string>

@@ -7,7 +7,6 @@
 
 #include "base/json_writer.h"
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "serve/server_store.h"
 #include "server/sqlite/sqlite_backup.h"
 #include "server/sqlite/sqlite_store.h"
@@ -26,9 +25,7 @@ void add_backup(CLI::App& app, Command& command) {
   };
   auto options = std::make_shared<Options>();
   auto* backup = app.add_subcommand("backup", "Copy a server's SQLite database into a new file, while the server runs");
-  backup->add_option("--data", options->data, "Directory given to 'perseus serve --data'")
-      ->required()
-      ->type_name("DIR");
+  add_value(*backup, "--data DIR", options->data, "Directory given to 'perseus serve --data'")->required();
   backup->add_option("FILE", options->to, "File to write; it must not exist")->required();
   add_json_flag(*backup, command);
   backup->footer(

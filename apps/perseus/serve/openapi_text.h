@@ -1,7 +1,6 @@
 // The OpenAPI description of /v1 that this program was built with.
 //
 // Output:  docs/openapi.json's bytes.
-// Cost:    none.
 #pragma once
 
 #include <string_view>

@@ -9,7 +9,6 @@
 #include <memory>
 
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "io/http/http_server.h"
 #include "serve/stop_signals.h"
 
@@ -69,22 +68,13 @@ Result<int> run_relay(const http::HttpPeer& server, const RelaySettings& setting
 void add_relay(CLI::App& app, Command& command) {
   auto* relay = app.add_subcommand("relay", "Connect all ranks of this host to the server over one connection");
   const auto server = std::make_shared<http::HttpPeer>();
-  relay->add_option("--server", server->url, "URL of the server, or several with commas between")
-      ->type_name("URL")
-      ->required();
-  relay->add_option("--ca", server->ca_file, "Certificates to trust instead of the system's (PEM)")->type_name("FILE");
+  add_value(*relay, "--server URL", server->url, "URL of the server, or several with commas between")->required();
+  add_value(*relay, "--ca FILE", server->ca_file, "Certificates to trust instead of the system's (PEM)");
   const auto settings = std::make_shared<RelaySettings>();
-  relay
-      ->add_option("--listen", settings->listen,
-                   "Address and port to listen on; give ranks PERSEUS_SERVER=http://ADDRESS:PORT")
-      ->type_name("ADDRESS:PORT")
-      ->capture_default_str();
-  relay
-      ->add_option("--exchange", settings->exchange_s,
-                   "Longest time that the relay holds a report of iterations, in seconds")
-      ->type_name("S")
-      ->check(number_within(0.1, 4, "s"))
-      ->capture_default_str();
+  add_default(*relay, "--listen ADDRESS:PORT", settings->listen,
+              "Address and port to listen on; give ranks PERSEUS_SERVER=http://ADDRESS:PORT");
+  add_default(*relay, "--exchange S", settings->exchange_s,
+              "Longest time that the relay holds a report of iterations, in seconds", number_within(0.1, 4, "s"));
   add_json_flag(*relay, command);
   relay->footer(help_footer(kRelayErrors, "  perseus relay --server https://head:7787 --ca /etc/perseus/ca.pem\n"));
   relay->callback(

@@ -4,7 +4,6 @@
 // Errors:  open(): the file cannot be opened for appending (its directory must exist); the log continues at its
 //          previous destination. A line that cannot be written at once, because the disk is full or the reader of a
 //          pipe does not read, is lost; standard error reports that, at most once a minute. Logging never waits.
-// Threads: one.
 #pragma once
 
 #include <memory>

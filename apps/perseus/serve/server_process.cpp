@@ -14,7 +14,6 @@
 #include "command_line/command.h"
 #include "io/report/dashboard.h"
 #include "serve/openapi_text.h"
-#include "serve/serve_config.h"
 #include "serve/server_store.h"
 #include "serve/stop_signals.h"
 #include "server/routes/standby.h"

@@ -5,7 +5,6 @@
 //          a service manager.
 // Errors:  none: a manager that does not listen is ignored.
 // Cost:    a datagram each.
-// Threads: one.
 // Source:  sd_notify(3), "Notes"; sd_watchdog_enabled(3).
 #pragma once
 

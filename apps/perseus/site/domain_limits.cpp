@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <chrono>
 #include <thread>

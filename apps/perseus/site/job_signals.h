@@ -7,7 +7,6 @@
 //          slow then. At most kMostChanges jobs per call; the others follow with the next one.
 // Errors:  the server's; of single jobs: lines for the log.
 // Cost:    the lists of jobs and policies, a call per job that has another signal.
-// Threads: one.
 #pragma once
 
 #include <functional>

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "command_line/origin.h"
 #include "command_line/progress.h"
 #include "io/formats/boost_json_text.h"
@@ -16,7 +15,7 @@
 #include "site/site_actions.h"
 #include "site/site_jobs.h"
 #include "site/site_output.h"
-#include "site_day/site_day_input.h"
+#include "site_day/site_day_output.h"
 
 namespace perseus::cli {
 namespace {
@@ -87,15 +86,11 @@ void add_site_plan(CLI::App& group, Command& command) {
   plan->add_option("SITE.toml", options->file,
                    "Power domains, limits over time and jobs; see docs/power.md and data/sample_site.toml")
       ->required();
-  plan->add_option("--objective", options->objective,
-                   fmt::format("What to maximize: {}", fmt::join(model::site_objective_names(), ", ")))
-      ->capture_default_str()
-      ->check(CLI::IsMember(model::site_objective_names()))
-      ->type_name("NAME");
-  plan->add_option(
-          "--out", options->out,
-          "Write an HTML page and tables to this directory, whole or not at all; replaces an earlier site plan")
-      ->type_name("DIR");
+  add_default(*plan, "--objective NAME", options->objective,
+              fmt::format("What to maximize: {}", fmt::join(model::site_objective_names(), ", ")),
+              CLI::IsMember(model::site_objective_names()));
+  add_value(*plan, "--out DIR", options->out,
+            "Write an HTML page and tables to this directory, whole or not at all; replaces an earlier site plan");
   add_effort_option(*plan, options->effort,
                     "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
   add_progress_flag(*plan, options->progress);

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error_table.h"
-#include "command_line/exit_codes.h"
+#include "command_line/command.h"
 #include "command_line/interrupt.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/json_reader.h"
@@ -171,42 +171,31 @@ std::string admit_footer() {
 void add_site_admit(CLI::App& group, Command& command) {
   auto* admit = group.add_subcommand("admit", "Reserve the watts of a job before it starts, and wait for them");
   const auto arguments = std::make_shared<AdmitArguments>();
-  admit->add_option("--job", arguments->job, "Name that the job will register with")->type_name("NAME")->required();
-  admit
-      ->add_option("--team", arguments->team,
-                   "Team of the token that will register it, or the id of a token without one (default: "
-                   "an operator registers it)")
-      ->type_name("NAME");
+  add_value(*admit, "--job NAME", arguments->job, "Name that the job will register with")->required();
+  add_value(*admit, "--team NAME", arguments->team,
+            "Team of the token that will register it, or the id of a token without one (default: "
+            "an operator registers it)");
   auto* domain = admit->add_option("--domain", arguments->domain, "Domain of the site (default: around the hosts)");
   domain->type_name("NAME");
-  admit->add_option("--host", arguments->hosts, "Host on which it will run; repeatable")
-      ->type_name("NAME")
-      ->excludes(domain);
-  admit->add_option("--accelerators", arguments->accelerators, "How many accelerators it will use")
-      ->type_name("N")
-      ->required()
-      ->check(whole_number_within(1, kMostAccelerators));
+  add_value(*admit, "--host NAME", arguments->hosts, "Host on which it will run; repeatable")->excludes(domain);
+  add_value(*admit, "--accelerators N", arguments->accelerators, "How many accelerators it will use",
+            whole_number_within(1, kMostAccelerators))
+      ->required();
   auto* watts = admit->add_option("--accelerator-power", arguments->accelerator_w,
                                   "Power of each at maximum clock (default: accelerator_w of its domain)");
   watts->type_name("W")->check(number_within(0, kMostAcceleratorWatts, "W"));
   auto* profile =
       admit->add_option("--profile", arguments->profile, "Stored profile whose power at maximum clock counts instead");
   profile->type_name("NAME")->excludes(watts);
-  admit
-      ->add_option("--like-job", arguments->like_job,
-                   "Job, running or ended, whose power at maximum clock counts instead")
-      ->type_name("JOB")
+  add_value(*admit, "--like-job JOB", arguments->like_job,
+            "Job, running or ended, whose power at maximum clock counts instead")
       ->excludes(watts)
       ->excludes(profile);
-  admit
-      ->add_option("--least-rate", arguments->least_rate,
-                   "Rate that it will register as its least (default: that of the site), for announced falls of limits")
-      ->type_name("R")
-      ->check(number_within(0, 1, ""));
-  admit->add_option("--wait", arguments->wait_s, "Ask again for this long until it is admitted and ready")
-      ->type_name("S")
-      ->capture_default_str()
-      ->check(number_within(0, kLongestWait_s, "s"));
+  add_value(*admit, "--least-rate R", arguments->least_rate,
+            "Rate that it will register as its least (default: that of the site), for announced falls of limits",
+            number_within(0, 1, ""));
+  add_default(*admit, "--wait S", arguments->wait_s, "Ask again for this long until it is admitted and ready",
+              number_within(0, kLongestWait_s, "s"));
   admit->add_flag("--dry-run", arguments->dry_run, "Ask whether it would be admitted; reserve nothing");
   const auto peer = add_server_options(*admit);
   add_json_flag(*admit, command);
@@ -222,7 +211,7 @@ void add_site_release(CLI::App& group, Command& command) {
                              [name]() -> Result<http::HttpCall> {
                                return http::HttpCall{"DELETE", "/v1/site/admission/" + http::percent_encode(*name), ""};
                              });
-  release->add_option("--job", *name, "Name in the request")->type_name("NAME")->required();
+  add_value(*release, "--job NAME", *name, "Name in the request")->required();
 }
 
 }  // namespace perseus::cli

@@ -8,7 +8,6 @@
 #include <set>
 #include <span>
 
-#include "command_line/exit_codes.h"
 #include "command_line/interrupt.h"
 #include "io/formats/number.h"
 #include "plan/slowdown.h"
@@ -297,29 +296,20 @@ Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& argume
 }
 
 void add_event_options(CLI::App& follow, FollowArguments& arguments) {
-  follow.add_option("--openadr", arguments.openadr, "URL of the utility's OpenADR 3 server (VTN)")
-      ->type_name("URL")
+  add_value(follow, "--openadr URL", arguments.openadr, "URL of the utility's OpenADR 3 server (VTN)")->required();
+  add_value(follow, "--client-id ID", arguments.client_id, "Client ID that the utility has issued")->required();
+  add_value(follow, "--client-secret-file FILE", arguments.secret_file, "File with the client's secret on one line")
       ->required();
-  follow.add_option("--client-id", arguments.client_id, "Client ID that the utility has issued")
-      ->type_name("ID")
-      ->required();
-  follow.add_option("--client-secret-file", arguments.secret_file, "File with the client's secret on one line")
-      ->type_name("FILE")
-      ->required();
-  follow.add_option("--scope", arguments.scope, "OAuth2 scope of the token")->type_name("SCOPE")->capture_default_str();
-  follow.add_option("--token-url", arguments.token_url, "Token endpoint (default: the one that the VTN names)")
-      ->type_name("URL");
-  follow.add_option("--openadr-ca", arguments.ca, "Certificates to trust for the VTN instead of the system's (PEM)")
-      ->type_name("FILE");
-  follow.add_option("--program", arguments.program, "Follow only events of this program (default: of all programs)")
-      ->type_name("NAME");
-  follow.add_option("--target", arguments.targets, "Read events with this target too; repeatable")->type_name("T");
-  follow
-      .add_option("--poll", arguments.poll_s,
-                  "Mean time between polls; each is up to a third shorter or longer, in seconds")
-      ->type_name("S")
-      ->check(number_within(kShortestPoll_s, kLongestPoll_s, "s"))
-      ->capture_default_str();
+  add_default(follow, "--scope SCOPE", arguments.scope, "OAuth2 scope of the token");
+  add_value(follow, "--token-url URL", arguments.token_url, "Token endpoint (default: the one that the VTN names)");
+  add_value(follow, "--openadr-ca FILE", arguments.ca,
+            "Certificates to trust for the VTN instead of the system's (PEM)");
+  add_value(follow, "--program NAME", arguments.program,
+            "Follow only events of this program (default: of all programs)");
+  add_value(follow, "--target T", arguments.targets, "Read events with this target too; repeatable");
+  add_default(follow, "--poll S", arguments.poll_s,
+              "Mean time between polls; each is up to a third shorter or longer, in seconds",
+              number_within(kShortestPoll_s, kLongestPoll_s, "s"));
 }
 
 void add_signal_options(CLI::App& follow, FollowArguments& arguments) {
@@ -334,49 +324,31 @@ void add_signal_options(CLI::App& follow, FollowArguments& arguments) {
   auto* slowdown = add_slowdown_option(follow, arguments.slowdown);
   price->needs(slowdown);
   ghg->needs(slowdown);
-  follow
-      .add_option("--selector", arguments.selector,
-                  "Give prices or emissions only to jobs with these labels, such as team=vision (default: all jobs)")
-      ->type_name("LABELS");
+  add_value(follow, "--selector LABELS", arguments.selector,
+            "Give prices or emissions only to jobs with these labels, such as team=vision (default: all jobs)");
 }
 
 void add_report_options(CLI::App& follow, FollowArguments& arguments) {
-  follow
-      .add_option("--ven", arguments.ven,
-                  "Register this client under this name (VEN), and the domain as its resource, if they are not there")
-      ->type_name("NAME");
-  follow.add_option("--ven-scope", arguments.ven_scope, "OAuth2 scope of the token for the registration")
-      ->type_name("SCOPE")
-      ->capture_default_str();
+  add_value(follow, "--ven NAME", arguments.ven,
+            "Register this client under this name (VEN), and the domain as its resource, if they are not there");
+  add_default(follow, "--ven-scope SCOPE", arguments.ven_scope, "OAuth2 scope of the token for the registration");
   follow.add_flag("--no-reports", arguments.no_reports,
                   "Do not send the reports of usage and demand that events ask for");
-  follow
-      .add_option("--client-name", arguments.client_name,
-                  "Name of this client in reports, at most 128 bytes (default: that of --ven, or the client ID)")
-      ->type_name("NAME");
-  follow.add_option("--report-scope", arguments.report_scope, "OAuth2 scope of the token for reports")
-      ->type_name("SCOPE")
-      ->capture_default_str();
+  add_value(follow, "--client-name NAME", arguments.client_name,
+            "Name of this client in reports, at most 128 bytes (default: that of --ven, or the client ID)");
+  add_default(follow, "--report-scope SCOPE", arguments.report_scope, "OAuth2 scope of the token for reports");
 }
 
 void add_watt_options(CLI::App& follow, FollowArguments& arguments) {
   const CLI::Validator watts = number_within(0, kMostWatts, "W");
-  follow.add_option("--domain", arguments.domain, "Domain of the site that the limits apply to")
-      ->type_name("DOMAIN")
-      ->required();
-  follow.add_option("--level", arguments.levels, "Limit in watts at level 1, 2 or 3 of SIMPLE events; repeatable")
-      ->type_name("LEVEL=W");
-  follow.add_option("--emergency", arguments.emergency_w, "Limit in watts during ALERT_GRID_EMERGENCY")
-      ->type_name("W")
-      ->check(watts);
-  follow.add_option("--baseline", arguments.baseline_w, "Power that DISPATCH_SETPOINT_RELATIVE refers to, in watts")
-      ->type_name("W")
-      ->check(watts);
-  follow
-      .add_option("--default-limit", arguments.default_w,
-                  "Limit in watts without a capacity limit or subscription (default: no limit)")
-      ->type_name("W")
-      ->check(watts);
+  add_value(follow, "--domain DOMAIN", arguments.domain, "Domain of the site that the limits apply to")->required();
+  add_value(follow, "--level LEVEL=W", arguments.levels,
+            "Limit in watts at level 1, 2 or 3 of SIMPLE events; repeatable");
+  add_value(follow, "--emergency W", arguments.emergency_w, "Limit in watts during ALERT_GRID_EMERGENCY", watts);
+  add_value(follow, "--baseline W", arguments.baseline_w, "Power that DISPATCH_SETPOINT_RELATIVE refers to, in watts",
+            watts);
+  add_value(follow, "--default-limit W", arguments.default_w,
+            "Limit in watts without a capacity limit or subscription (default: no limit)", watts);
   follow.add_flag("--once", arguments.once, "Poll and send once, then exit");
   follow.add_flag("--dry-run", arguments.dry_run, "Print the limits as JSON instead of sending them");
 }

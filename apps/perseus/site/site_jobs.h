@@ -4,7 +4,6 @@
 // Output:  a site with its limits in W of the accelerators, `count` jobs for each described one ("name-1", ...).
 // Errors:  those of the profiles and plans, with the place of the job in the file.
 // Cost:    a frontier per different job.
-// Threads: one.
 #pragma once
 
 #include <optional>

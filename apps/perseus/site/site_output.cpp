@@ -87,16 +87,16 @@ Table domains_of(const SitePlanReport& report, const site::Interval& interval) {
   };
   return table_of<int>(indices_of(interval.used),
                        {{"name", [&](int d) { return site.domains[d].name; }, "domain"},
-                        {"limit", [&](int d) { return watts(interval.limits[d]); }, "limit for GPUs", {}, 1, false},
-                        {"guard", [&](int d) { return interval.guards[d]; }, "guard", positive_watts_cell, 1, false},
+                        {"-limit", [&](int d) { return watts(interval.limits[d]); }, "limit for GPUs"},
+                        {"-guard", [&](int d) { return interval.guards[d]; }, "guard", positive_watts_cell},
                         {"used_w", [&](int d) { return interval.used[d]; }, "used", watts_cell},
                         {"guard_w", [&](int d) { return interval.guards[d]; }},
                         {"price_pct_per_kw", price},
                         {"missing_w", [&](int d) { return found.missing[d]; }},
                         {"limit_w", limit},
-                        {"all_max", [&](int d) { return all_max[d]; }, "at maximum clock", watts_cell, 1, false},
-                        {"price", paid, "% per kW", "{:.4g}", 1, false},
-                        {"short", [&](int d) { return found.missing[d]; }, "short", positive_watts_cell, 1, false}});
+                        {"-all_max", [&](int d) { return all_max[d]; }, "at maximum clock", watts_cell},
+                        {"-price", paid, "% per kW", "{:.4g}"},
+                        {"-short", [&](int d) { return found.missing[d]; }, "short", positive_watts_cell}});
 }
 
 Table jobs_of(const SitePlanReport& report, const site::Interval& interval) {
@@ -110,24 +110,20 @@ Table jobs_of(const SitePlanReport& report, const site::Interval& interval) {
   const auto plan = [&](int j) {
     return point(j).paced ? fmt::format("{} and a wait", point(j).plan) : std::to_string(point(j).plan);
   };
-  return table_of<int>(indices_of(site.jobs),
-                       {{"name", [&](int j) { return site.jobs[j].name; }, "job"},
-                        {"domain", [&](int j) { return site.domains[site.jobs[j].domain].name; }, "domain"},
-                        {"gpus", [&](int j) { return report.planned->gpus[j]; }, "GPUs"},
-                        {"power_w", [&](int j) { return point(j).power; }, "power", watts_cell},
-                        {"rate", [&](int j) { return point(j).rate; }, "speed", "{:.2f} %", 0.01},
-                        {"least_rate", [&](int j) { return interval.least_rates[j]; }, "at least", "{:.2f} %", 0.01},
-                        {"point", [&](int j) { return point(j).plan; }},
-                        {"paced", [&](int j) { return point(j).paced; }},
-                        {"from_s", [&](int) { return interval.from; }, "", {}, 1, false},
-                        {"time",
-                         [&](int j) { return iteration(j) ? report::text_of(*iteration(j)) : "stopped"; },
-                         "iteration",
-                         {},
-                         1,
-                         false},
-                        {"plan", plan, "plan", {}, 1, false},
-                        {"iteration_time_s", iteration}});
+  return table_of<int>(
+      indices_of(site.jobs),
+      {{"name", [&](int j) { return site.jobs[j].name; }, "job"},
+       {"domain", [&](int j) { return site.domains[site.jobs[j].domain].name; }, "domain"},
+       {"gpus", [&](int j) { return report.planned->gpus[j]; }, "GPUs"},
+       {"power_w", [&](int j) { return point(j).power; }, "power", watts_cell},
+       {"rate", [&](int j) { return point(j).rate; }, "speed", "{:.2f} %", 0.01},
+       {"least_rate", [&](int j) { return interval.least_rates[j]; }, "at least", "{:.2f} %", 0.01},
+       {"point", [&](int j) { return point(j).plan; }},
+       {"paced", [&](int j) { return point(j).paced; }},
+       {"-from_s", [&](int) { return interval.from; }, ""},
+       {"-time", [&](int j) { return iteration(j) ? report::text_of(*iteration(j)) : "stopped"; }, "iteration"},
+       {"-plan", plan, "plan"},
+       {"iteration_time_s", iteration}});
 }
 
 /// `whole`: with domains and jobs.
@@ -141,21 +137,21 @@ Table intervals_of(const SitePlanReport& report, bool whole = false) {
   return table_of<Interval>(
       report.intervals,
       {{"from_s", &Interval::from, "from", "{:g} s"},
-       {"until", until, "until", "{:g} s", 1, false},
-       {"limit", [](const Interval& i) { return watts(i.limits[0]); }, "limit for GPUs", {}, 1, false},
-       {"used", [](const Interval& i) { return i.used[0]; }, "used", watts_cell, 1, false},
+       {"-until", until, "until", "{:g} s"},
+       {"-limit", [](const Interval& i) { return watts(i.limits[0]); }, "limit for GPUs"},
+       {"-used", [](const Interval& i) { return i.used[0]; }, "used", watts_cell},
        {"throughput", [=](const Interval& i) { return speed(i).throughput; }, "throughput", "{:.2f} %", 0.01},
        {"least_rate", [=](const Interval& i) { return speed(i).least_rate; }, "slowest job", "{:.2f} %", 0.01},
        {"domains",
         [&](const Interval& i) { return whole ? std::optional(domains_of(report, i).json()) : std::nullopt; }},
        {"jobs", [&](const Interval& i) { return whole ? std::optional(jobs_of(report, i).json()) : std::nullopt; }},
        {"until_s", until},
-       {"gap", gap, "gap", "{:.4f} %", 1, false},
+       {"-gap", gap, "gap", "{:.4f} %"},
        {"gap_pct",
         [](const Interval& i) {
           return std::isnan(i.allocation.bound) ? std::nullopt : std::optional(std::max(0.0, gap_pct(i.allocation)));
         }},
-       {"short", missing_of, "short", positive_watts_cell, 1, false}});
+       {"-short", missing_of, "short", positive_watts_cell}});
 }
 
 Table curve_of(const DomainWhatIf& what_if) {

@@ -61,20 +61,16 @@ void add_proof(CLI::App& group, Command& command) {
                         if (wanted->until_s) target += fmt::format("&until={:.0f}", *wanted->until_s);
                         return pages_in_time(peer, target, wanted->from_s, "entries");
                       });
-  proof->add_option("--step", wanted->step, "Length of a row: minute (kept for a day), hour (kept for a year) or day")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"minute", "hour", "day"}).description(""))
-      ->type_name("STEP");
-  proof->add_option("--domain", wanted->domain, "Only this domain")->type_name("NAME");
+  add_default(*proof, "--step STEP", wanted->step,
+              "Length of a row: minute (kept for a day), hour (kept for a year) or day",
+              CLI::IsMember({"minute", "hour", "day"}).description(""));
+  add_value(*proof, "--domain NAME", wanted->domain, "Only this domain");
   constexpr double latest_s = 1e11;
-  proof
-      ->add_option("--from", wanted->from_s,
-                   "Beginning, in seconds since 1970 (default: a day before the end, for hours and days a year)")
-      ->check(number_within(0, latest_s, "s"))
-      ->type_name("S");
-  proof->add_option("--until", wanted->until_s, "End, in seconds since 1970 (default: now)")
-      ->check(number_within(0, latest_s, "s"))
-      ->type_name("S");
+  add_value(*proof, "--from S", wanted->from_s,
+            "Beginning, in seconds since 1970 (default: a day before the end, for hours and days a year)",
+            number_within(0, latest_s, "s"));
+  add_value(*proof, "--until S", wanted->until_s, "End, in seconds since 1970 (default: now)",
+            number_within(0, latest_s, "s"));
 }
 
 void add_forecast(CLI::App& group, Command& command) {
@@ -90,11 +86,8 @@ void add_forecast(CLI::App& group, Command& command) {
                         if (!wanted->domain.empty()) { target += "&domain=" + http::percent_encode(wanted->domain); }
                         return call_server(peer, {"GET", target, ""});
                       });
-  forecast->add_option("--hours", wanted->hours, "How far ahead")
-      ->capture_default_str()
-      ->check(number_within(0.1, 168, "h"))
-      ->type_name("H");
-  forecast->add_option("--domain", wanted->domain, "Only this domain")->type_name("NAME");
+  add_default(*forecast, "--hours H", wanted->hours, "How far ahead", number_within(0.1, 168, "h"));
+  add_value(*forecast, "--domain NAME", wanted->domain, "Only this domain");
 }
 
 }  // namespace

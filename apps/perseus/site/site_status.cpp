@@ -13,11 +13,11 @@
 
 #include "base/terminal_text.h"
 #include "base/utf8.h"
-#include "command_line/shell_word.h"
+#include "command_line/origin.h"
 #include "command_line/terminal_size.h"
 #include "io/report/format.h"
 #include "io/report/table.h"
-#include "remote/answer_text.h"
+#include "remote/server_call.h"
 
 namespace perseus::cli {
 namespace {
@@ -154,7 +154,7 @@ void add_jobs(const json::array& jobs, const std::string& domain, const std::str
 }
 
 /// Without what no row has, and with names cut to the terminal.
-std::string table_of(std::vector<ScreenRow> rows, std::size_t columns) {
+std::string screen_text(std::vector<ScreenRow> rows, std::size_t columns) {
   const ScreenRow titles{"DOMAIN, JOB", "STATE", "LIMIT, GRANT", "COUNTED", "METERED", "REPORTED", "TIER", "SILENT"};
   const auto is_shown = [&](ScreenRow::size_type column) {
     const bool optional = column == kMetered || column == kReported || column == kSilent;
@@ -239,7 +239,7 @@ std::string site_status_text(const json::value& power, bool wide, double now_s, 
          watts_text(number_in(domain, "reported_w"))});
     add_jobs(jobs, text_in(domain, "name"), indent + "  ", wide, now_s, rows);
   }
-  return verdict_text(domains, unread_jobs) + table_of(std::move(rows), wide ? std::string::npos : columns) +
+  return verdict_text(domains, unread_jobs) + screen_text(std::move(rows), wide ? std::string::npos : columns) +
          falls_text(domains, now_s) + things_to_do(domains, jobs, unread_jobs, now_s);
 }
 

@@ -5,7 +5,6 @@
 //          domains with the jobs of each below it by watts, kMostJobs of a domain unless `wide`, and long names cut
 //          to the terminal; the next falls of limits; a command for each thing to do.
 // Errors:  none: what the answer does not have is not shown.
-// Cost:    sorting.
 #pragma once
 
 #include <boost/json/value.hpp>

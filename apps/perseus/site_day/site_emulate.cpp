@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "command_line/exit_codes.h"
+#include "command_line/command.h"
 #include "command_line/origin.h"
 #include "command_line/progress.h"
 #include "io/formats/boost_json_text.h"
@@ -14,7 +14,6 @@
 #include "simulation/site_emulator/share_method.h"
 #include "site/site_actions.h"
 #include "site/site_jobs.h"
-#include "site_day/site_day_input.h"
 #include "site_day/site_day_output.h"
 
 namespace perseus::cli {
@@ -94,42 +93,27 @@ void add_site_emulate(CLI::App& group, Command& command) {
       ->add_option("SITE.toml", options->file,
                    "Power domains, limits over time, events and jobs; see docs/power.md and data/sample_site_day.toml")
       ->required();
-  emulate
-      ->add_option("--methods", options->methods,
-                   fmt::format("Methods to emulate, of {}, and always optimum (default: all)", fmt::join(names, ", ")))
-      ->delimiter(',')
-      ->check(CLI::IsMember(names))
-      ->type_name("NAME,...");
-  emulate
-      ->add_option("--objective", options->objective,
-                   fmt::format("What optimum maximizes: {}", fmt::join(model::site_objective_names(), ", ")))
-      ->capture_default_str()
-      ->check(CLI::IsMember(model::site_objective_names()))
-      ->type_name("NAME");
-  emulate
-      ->add_option("--bias", options->bias_pct,
-                   "Standard deviation of the jobs' power over that of their profiles (default: the site's)")
-      ->check(number_within(0, 50, "%"))
-      ->type_name("PCT");
-  emulate
-      ->add_option("--draw-more", options->draw_more_pct,
-                   "Percent by which all jobs draw more than their profiles say (default: the site's)")
-      ->check(number_within(-50, 50, "%"))
-      ->type_name("PCT");
-  emulate
-      ->add_option("--feedback", options->feedback,
-                   "What corrects the plans: none, reports (energies of iterations), meter, or both")
-      ->capture_default_str()
-      ->check(CLI::IsMember(std::vector<std::string>{"none", "reports", "meter", "both"}))
-      ->type_name("KIND");
-  emulate->add_option("--seed", options->seed, "Random seed (default: the site's)")
-      ->check(whole_number_within(0, 9007199254740992))
-      ->type_name("N");
-  emulate
-      ->add_option("--out", options->out,
-                   "Write an HTML page and tables to this directory, whole or not at all; replaces an earlier "
-                   "emulation of a site")
-      ->type_name("DIR");
+  add_value(*emulate, "--methods NAME,...", options->methods,
+            fmt::format("Methods to emulate, of {}, and always optimum (default: all)", fmt::join(names, ", ")),
+            CLI::IsMember(names))
+      ->delimiter(',');
+  add_default(*emulate, "--objective NAME", options->objective,
+              fmt::format("What optimum maximizes: {}", fmt::join(model::site_objective_names(), ", ")),
+              CLI::IsMember(model::site_objective_names()));
+  add_value(*emulate, "--bias PCT", options->bias_pct,
+            "Standard deviation of the jobs' power over that of their profiles (default: the site's)",
+            number_within(0, 50, "%"));
+  add_value(*emulate, "--draw-more PCT", options->draw_more_pct,
+            "Percent by which all jobs draw more than their profiles say (default: the site's)",
+            number_within(-50, 50, "%"));
+  add_default(*emulate, "--feedback KIND", options->feedback,
+              "What corrects the plans: none, reports (energies of iterations), meter, or both",
+              CLI::IsMember(std::vector<std::string>{"none", "reports", "meter", "both"}));
+  add_value(*emulate, "--seed N", options->seed, "Random seed (default: the site's)",
+            whole_number_within(0, 9007199254740992));
+  add_value(*emulate, "--out DIR", options->out,
+            "Write an HTML page and tables to this directory, whole or not at all; replaces an earlier "
+            "emulation of a site");
   add_effort_option(*emulate, options->effort,
                     "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
   add_progress_flag(*emulate, options->progress);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -14,7 +13,6 @@
 
 #include "base/terminal_text.h"
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "command_line/origin.h"
 #include "command_line/progress.h"
 #include "command_line/records.h"
@@ -25,7 +23,6 @@
 #include "io/report/timeline.h"
 #include "plan/effort.h"
 #include "plan/link_doubt.h"
-#include "plan/pipeline.h"
 #include "planning/baselines/best_of_all.h"
 #include "planning/model/reference_plans.h"
 #include "server/profiles/modeled_saving.h"
@@ -266,18 +263,13 @@ Result<AdviceTable> advise_job(const AdviseOptions& options) {
 }
 
 void add_advice_options(CLI::App& app, AdviseOptions& options) {
-  auto* price = app.add_option("--price", options.price_per_kwh, "Price of a kWh")
-                    ->check(number_within(0, 1e6, ""))
-                    ->type_name("P")
-                    ->group(kJobGroup);
-  app.add_option("--currency", options.currency, "Currency of --price, for the table")
+  auto* price =
+      add_value(app, "--price P", options.price_per_kwh, "Price of a kWh", number_within(0, 1e6, ""))->group(kJobGroup);
+  add_value(app, "--currency TEXT", options.currency, "Currency of --price, for the table",
+            CLI::Validator(currency_fault, ""))
       ->needs(price)
-      ->check(CLI::Validator(currency_fault, ""))
-      ->type_name("TEXT")
       ->group(kJobGroup);
-  app.add_option("--carbon", options.carbon_g_per_kwh, "CO2 of a kWh, in grams")
-      ->check(number_within(0, 1e6, "g"))
-      ->type_name("G")
+  add_value(app, "--carbon G", options.carbon_g_per_kwh, "CO2 of a kWh, in grams", number_within(0, 1e6, "g"))
       ->group(kJobGroup);
   add_switch_latency_option(app, options.switch_latency_s)->group(kJobGroup);
   add_effort_option(app, options.effort,
@@ -293,14 +285,11 @@ void add_advise(CLI::App& app, Command& command) {
   advise->add_option("PROFILE.csv", options->pipeline.profile,
                      "Profile: CSV with the columns stage,instruction,frequency,time,energy (MHz, s, J)");
   add_pipeline_options(*advise, options->pipeline);
-  advise->add_option("--gpus", options->gpus, "GPUs of the whole job (default: those of one pipeline)")
-      ->check(whole_number_within(1, 10'000'000))
-      ->type_name("N")
+  add_value(*advise, "--gpus N", options->gpus, "GPUs of the whole job (default: those of one pipeline)",
+            whole_number_within(1, 10'000'000))
       ->group(kJobGroup);
-  advise
-      ->add_option("--model-clocks", options->pipeline.modeled_gpu,
-                   "The profile has one clock: model the other clocks of this GPU ('perseus partition --list')")
-      ->type_name("GPU")
+  add_value(*advise, "--model-clocks GPU", options->pipeline.modeled_gpu,
+            "The profile has one clock: model the other clocks of this GPU ('perseus partition --list')")
       ->group(kJobGroup);
   add_advice_options(*advise, *options);
   add_json_flag(*advise, command);

@@ -4,7 +4,6 @@
 // Output:  the table as text and as JSON.
 // Errors:  those of read_pipeline() and of the planner; usage: a number of GPUs that is no multiple of a pipeline's.
 // Cost:    that of planning.
-// Threads: one.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "io/report/comparison_text.h"
+#include "io/report/table.h"
 #include "plan/pipeline.h"
 
 namespace perseus::cli {

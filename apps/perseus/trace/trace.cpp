@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "command_line/origin.h"
 #include "command_line/output_directory.h"
 #include "io/formats/boost_json_text.h"
@@ -100,32 +99,20 @@ void add_trace(CLI::App& app, Command& command) {
                    "Timelines of one job: Chrome traces or Perfetto JSON, plain or gzipped; one, or one per rank")
       ->required();
   add_trace_names_options(*trace, options->input, "Options");
-  trace
-      ->add_option("--tensor-parallel", options->input.degrees.tensor_parallel,
-                   "Tensor-parallel ranks of a stage, where files say only which rank of all they are")
-      ->capture_default_str()
-      ->check(whole_number_within(1, 1 << 16))
-      ->type_name("N");
-  auto* profile =
-      trace
-          ->add_option("--profile", options->profile,
-                       "Measured profile of this kind of GPU; its curves are scaled to the times of the timeline")
-          ->type_name("PROFILE.csv");
-  trace->add_option("--gpu", options->gpu, "Without a profile: model this GPU ('perseus partition --list')")
-      ->capture_default_str()
-      ->excludes(profile)
-      ->type_name("GPU");
-  trace
-      ->add_option("--stage-layers", options->stage_layers,
-                   "Layers of each stage, or one number for all: also show what moving layers one by one would help")
-      ->delimiter(',')
-      ->check(whole_number_within(1, 10000))
-      ->type_name("N,...");
-  trace
-      ->add_option("--out", options->out,
-                   "Write the answers with pictures, and the job for other commands (profile.csv, constants.json), to "
-                   "this directory")
-      ->type_name("DIR");
+  add_default(*trace, "--tensor-parallel N", options->input.degrees.tensor_parallel,
+              "Tensor-parallel ranks of a stage, where files say only which rank of all they are",
+              whole_number_within(1, 1 << 16));
+  auto* profile = add_value(*trace, "--profile PROFILE.csv", options->profile,
+                            "Measured profile of this kind of GPU; its curves are scaled to the times of the timeline");
+  add_default(*trace, "--gpu GPU", options->gpu, "Without a profile: model this GPU ('perseus partition --list')")
+      ->excludes(profile);
+  add_value(*trace, "--stage-layers N,...", options->stage_layers,
+            "Layers of each stage, or one number for all: also show what moving layers one by one would help",
+            whole_number_within(1, 10000))
+      ->delimiter(',');
+  add_value(*trace, "--out DIR", options->out,
+            "Write the answers with pictures, and the job for other commands (profile.csv, constants.json), to "
+            "this directory");
   add_advice_options(*trace, options->advise);
   add_json_flag(*trace, command);
   trace->footer(help_footer(kFileErrors,

@@ -176,12 +176,12 @@ Table waiting_table(const TraceAnswer& answer, const std::vector<Waiting>& waiti
   return table_of<Waiting>(
       waiting, {{"data_rank", [](const Waiting& w) { return w.worker.pipeline; }},
                 {"rank", [](const Waiting& w) { return w.worker.rank; }},
-                {"worker", [](const Waiting& w) { return name_of(w); }, "worker", {}, 1, false},
+                {"-worker", [](const Waiting& w) { return name_of(w); }, "worker"},
                 {"computing_s", &Waiting::computing_s, "computing", seconds_cell},
                 {"communicating_s", &Waiting::communicating_s, "communicating", seconds_cell},
                 {"waiting_s", &Waiting::waiting_s, "waiting", seconds_cell},
-                {"share", [&](const Waiting& w) { return w.waiting_s / answer.slowdown.measured_s; }, "share waiting",
-                 share_text, 1, false}});
+                {"-share", [&](const Waiting& w) { return w.waiting_s / answer.slowdown.measured_s; }, "share waiting",
+                 share_text}});
 }
 
 Table times_table(const TraceAnswer& answer) {
@@ -202,7 +202,7 @@ Table others_table(const TraceAnswer& answer) {
   return table_of<what_if::OtherPlan>(answer.others,
                                       {{"name", &what_if::OtherPlan::name, "pipeline"},
                                        {"pipeline_s", &what_if::OtherPlan::pipeline_s, "time", seconds_cell},
-                                       {"against", against_traced, "against traced", "{:+.1f} %", 0.01, false}});
+                                       {"-against", against_traced, "against traced", "{:+.1f} %", 0.01}});
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 
 #include "base/terminal_text.h"
 #include "command_line/command.h"
-#include "command_line/exit_codes.h"
 #include "command_line/progress.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/profile_csv.h"
@@ -25,7 +24,6 @@
 #include "planning/planner/exact.h"
 #include "planning/planner/lower_bound.h"
 #include "verify/verify_files.h"
-#include "verify/verify_metadata.h"
 #include "verify/verify_search.h"
 
 namespace perseus::cli {
@@ -410,17 +408,12 @@ void add_verify(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<VerifyArguments>();
   verify->add_option("PLANS", arguments->plans, "A directory that 'perseus plan --out' wrote, or its plans.json")
       ->required();
-  verify
-      ->add_option("--profile", arguments->profile,
-                   "Profile of the plans: check that their times and energies are its measurements")
-      ->type_name("FILE.csv");
+  add_value(*verify, "--profile FILE.csv", arguments->profile,
+            "Profile of the plans: check that their times and energies are its measurements");
   add_noise_option(*verify, arguments->noise_pct)->needs("--profile");
-  verify
-      ->add_option("--certificates", arguments->certificates,
-                   "Largest number of pieces of the lower bound to prove, each by a dual certificate")
-      ->capture_default_str()
-      ->check(whole_number_within(0, 1000000000))
-      ->type_name("N");
+  add_default(*verify, "--certificates N", arguments->certificates,
+              "Largest number of pieces of the lower bound to prove, each by a dual certificate",
+              whole_number_within(0, 1000000000));
   add_progress_flag(*verify, arguments->progress);
   add_json_flag(*verify, command);
   verify->footer(help_footer(kFileErrors, "  perseus verify plans\n  perseus verify plans --profile gpt3.csv\n") +

@@ -7,7 +7,6 @@
 //          checked.
 // Errors:  none; an unreadable file is a finding.
 // Cost:    that of computing all figures again.
-// Threads: one.
 #pragma once
 
 #include <filesystem>
@@ -18,6 +17,7 @@
 
 #include "io/formats/plan_file.h"
 #include "planning/model/default_plan.h"
+#include "server/profiling/pooled_profile.h"
 
 namespace perseus::cli {
 
@@ -42,5 +42,18 @@ std::vector<std::string> foreign_files(const std::filesystem::path& folder, std:
 /// The first difference of a CSV file's text from the expected one, or "". Numbers may differ in their last
 /// digits.
 std::string compare_csv(const std::string& text, const std::string& expected, const std::string& name);
+
+// Checks what a plan file notes about its plans, in its metadata.
+// Input:   the plan file; the path of --profile and the pooled profile, if given.
+// Output:  findings, one sentence each; the keys whose values nothing here can check.
+
+struct CheckedMetadata {
+  std::vector<std::string> findings;
+  std::vector<std::string> not_checked;  ///< keys
+};
+
+/// `planned_with`: nullptr without --profile.
+CheckedMetadata check_metadata(const formats::PlanFile& file, const std::string& profile_path,
+                               const profiling::PooledProfile* planned_with);
 
 }  // namespace perseus::cli

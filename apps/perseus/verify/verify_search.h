@@ -3,7 +3,6 @@
 // Input:   the directory, and the configurations' plan files, which are checked separately.
 // Output:  findings, one sentence each.
 // Errors:  those of reading configurations.csv.
-// Threads: one.
 #pragma once
 
 #include <filesystem>

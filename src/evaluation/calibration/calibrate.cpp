@@ -4,13 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <set>
 
 #include "base/median.h"
-#include "evaluation/calibration/allowed_links.h"
 #include "planning/checker/plan_run.h"
-#include "planning/model/build_dag.h"
 
 namespace perseus::calibration {
 namespace {

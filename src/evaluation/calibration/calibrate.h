@@ -19,7 +19,7 @@
 #include "base/units.h"
 #include "evaluation/calibration/choose_timing.h"
 #include "evaluation/calibration/clock_times.h"
-#include "evaluation/calibration/fitted.h"
+#include "evaluation/calibration/least_squares.h"
 #include "evaluation/calibration/stage_loading.h"
 #include "evaluation/calibration/stage_power.h"
 #include "planning/model/build_dag.h"
@@ -54,7 +54,7 @@ struct Calibration {
   /// Share of an iteration in which the busiest stage does not compute. Above kNetworkBound the network is the
   /// bottleneck.
   double outside_computing = 0;
-  std::vector<model::OtherLinks> other_links{};  ///< that explain the runs about as well, see allowed_links.h
+  std::vector<model::OtherLinks> other_links{};  ///< that explain the runs about as well, see allowed_links()
   double time_residual = 0;  ///< rms of relative errors of fitted iteration times, with computations as measured
 
   [[nodiscard]] model::PipelineCosts costs() const {

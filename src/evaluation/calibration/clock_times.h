@@ -10,7 +10,6 @@
 // Output:  per (stage, instruction) its clocks, ascending, each with time, spread of the samples around the table, and
 //          number of samples.
 // Cost:    O(computations * rounds).
-// Threads: plain value.
 #pragma once
 
 #include <map>

@@ -7,7 +7,6 @@
 
 #include "base/median.h"
 #include "base/result.h"
-#include "evaluation/calibration/error_size.h"
 #include "evaluation/calibration/least_squares.h"
 
 namespace perseus::calibration {

@@ -1,8 +1,5 @@
 #include "evaluation/calibration/least_squares.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace perseus::calibration {
 namespace {
 

@@ -4,8 +4,6 @@
 //          node, where known; by default half of the ranks, because with two equal nodes the slow boundary is the
 //          middle one.
 // Output:  the number of the latency that a transfer has, 0 .. num_latencies() - 1.
-// Cost:    O(1).
-// Threads: plain value.
 #pragma once
 
 #include <span>

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <set>
 
-#include "evaluation/calibration/error_size.h"
-
 namespace perseus::calibration {
 namespace {
 

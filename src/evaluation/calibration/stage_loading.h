@@ -10,7 +10,6 @@
 // Input:   some plans of a valid RunTrace, at least one; its schedule's microbatches.
 // Output:  one StageLoading for each of the first and the last stage that loads.
 // Cost:    O(plans + computations).
-// Threads: plain values.
 // Source:  docs/fidelity.md.
 #pragma once
 
@@ -18,7 +17,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "evaluation/calibration/fitted.h"
+#include "evaluation/calibration/least_squares.h"
 #include "planning/model/run_trace.h"
 
 namespace perseus::calibration {

@@ -8,7 +8,6 @@
 // Input:   some plans of a valid RunTrace.
 // Output:  watts with standard deviations (posterior of the linear model, its noise estimated from the residuals).
 // Cost:    O((stages * knots)^3).
-// Threads: plain value.
 // Source:  docs/fidelity.md.
 #pragma once
 
@@ -17,7 +16,6 @@
 #include <vector>
 
 #include "base/units.h"
-#include "evaluation/calibration/fitted.h"
 #include "evaluation/calibration/least_squares.h"
 #include "planning/model/run_trace.h"
 

@@ -11,7 +11,6 @@
 // Units:   s, J.
 // Errors:  of a folder without a usable profile: not_found if there is none at all, naming the folder and what is
 //          expected, otherwise the error of the first.
-// Cost:    that of reading.
 #pragma once
 
 #include <filesystem>

@@ -4,14 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "base/median.h"
-#include "evaluation/what_if/clock_offsets.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/make_schedule.h"
 

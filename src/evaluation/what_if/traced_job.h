@@ -10,7 +10,6 @@
 // Errors:  invalid_input: no complete step; ranks that the timeline and the options do not place; times that are no
 //          microseconds.
 // Cost:    O(spans log spans).
-// Threads: plain values.
 // Source:  paper section 4.1; "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI 2025).
 #pragma once
 

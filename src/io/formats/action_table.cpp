@@ -10,7 +10,6 @@
 
 #include "io/formats/csv.h"
 #include "io/formats/file.h"
-#include "io/formats/limits.h"
 #include "io/formats/number.h"
 
 namespace perseus::formats {

@@ -5,7 +5,6 @@
 // Output:  the fields of one record, spaces around unquoted fields trimmed. A field with doubled quotes is copied;
 //          all others point into the text.
 // Errors:  a quote that never ends, or text after a closing quote (name:line).
-// Cost:    one pass.
 // Threads: one reader per thread.
 #pragma once
 

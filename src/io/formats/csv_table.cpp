@@ -7,8 +7,6 @@
 #include <cctype>
 #include <cmath>
 
-#include "io/formats/number.h"
-
 namespace perseus::formats {
 namespace {
 

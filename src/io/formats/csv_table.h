@@ -25,7 +25,7 @@
 
 #include "base/result.h"
 #include "io/formats/csv.h"
-#include "io/formats/limits.h"
+#include "io/formats/number.h"
 
 namespace perseus::formats {
 

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <unordered_map>
 #include <utility>
 
 #include "io/formats/file.h"
 #include "io/formats/json_reader.h"
-#include "io/formats/limits.h"
+#include "io/formats/number.h"
 #include "planning/model/topological_order.h"
 
 namespace perseus::formats {

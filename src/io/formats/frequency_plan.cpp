@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "io/formats/file.h"
-#include "io/formats/limits.h"
 #include "io/formats/number.h"
 
 namespace perseus::formats {

@@ -7,6 +7,14 @@
 
 namespace perseus::formats {
 
+// Upper bounds of values in files: far beyond any cluster, and small enough to avoid arithmetic overflow.
+
+inline constexpr int kMaxStage = 65'535;
+inline constexpr int kMaxMicrobatch = (1 << 20) - 1;
+inline constexpr int kMaxFrequency_mhz = 1'000'000;
+inline constexpr double kMaxTime_s = 1e6;
+inline constexpr double kMaxEnergy_j = 1e15;
+
 /// The number that is all of `text` (a leading + allowed), else nothing. Reads "nan" and "inf" as doubles.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {

@@ -37,4 +37,11 @@ namespace perseus::formats {
 Result<model::Profile> parse_profile_csv(std::string_view text, const std::string& name);
 Result<model::Profile> read_profile_csv(const std::string& path);
 
+// Writes a profile as CSV: `stage,instruction,frequency,time,energy`, as read_profile_csv() reads it.
+// Stages with merged ranks get a `rank` column, and each rank its share of the energy. Any spread is written too, as
+// `time_stddev,energy_stddev,samples`. Numbers are the shortest text that reads back the same; only where ranks were
+// merged the last digits of their shares may differ.
+
+std::string format_profile_csv(const model::Profile& profile);
+
 }  // namespace perseus::formats

@@ -11,7 +11,7 @@
 
 #include "io/formats/csv_table.h"
 #include "io/formats/file.h"
-#include "io/formats/limits.h"
+#include "io/formats/number.h"
 
 namespace perseus::formats {
 namespace {

@@ -44,10 +44,10 @@ constexpr auto kRandomKeys = std::to_array<std::string_view>(
 constexpr auto kSweepKeys =
     std::to_array<std::string_view>({"scaling", "gpus", "slowdowns", "slowdown_from", "slowdown_to", "slowdown_step"});
 
-class ScenarioReader {
+class ScenarioReader : private TomlFileReader {
  public:
   ScenarioReader(const toml::table& root, const std::string& file, const std::string& folder, bool traced)
-      : root_(root, file, "", kRootKeys), file_(file), folder_(folder), traced_(traced) {}
+      : TomlFileReader(root, file, kRootKeys, kMaxTables), folder_(folder), traced_(traced) {}
 
   Result<model::Scenario> read() {
     read_root();
@@ -58,37 +58,11 @@ class ScenarioReader {
     read_stragglers();
     read_random();
     read_sweep();
-    root_.reject_others();
-    keep(root_.error());
-    if (error_) return *error_;
+    if (end()) return *error_;
     return scenario_;
   }
 
  private:
-  void keep(const std::optional<Error>& error) {
-    if (!error_ && error) error_ = error;
-  }
-
-  /// Calls `fill` to read the fields of a table.
-  template <class Fill>
-  void read_table(const toml::table& table, const std::string& name, std::span<const std::string_view> keys,
-                  Fill fill) {
-    TomlFields fields(table, file_, name, keys);
-    fill(fields);
-    fields.reject_others();
-    keep(fields.error());
-  }
-  template <class Fill>
-  void read_tables(std::string_view key, std::span<const std::string_view> keys, Fill fill) {
-    const std::vector<const toml::table*> tables = root_.tables(key);
-    if (tables.size() > kMaxTables) root_.fail(key, fmt::format("at most {} of them", kMaxTables));
-    keep(root_.error());
-    for (const toml::table* table : tables) {
-      if (error_) return;
-      read_table(*table, fmt::format("[[{}]]", key), keys, fill);
-    }
-  }
-
   void read_root() {
     scenario_.name = root_.has("name") ? root_.string("name") : std::filesystem::path(file_).stem().string();
     scenario_.seed = static_cast<std::uint64_t>(root_.integer_or(1, "seed", {0, 9007199254740992.0}));
@@ -102,13 +76,8 @@ class ScenarioReader {
   }
 
   void read_cluster() {
-    const toml::table* cluster = root_.table("cluster");
-    if (cluster == nullptr) {
-      root_.fail("cluster", "a table [cluster] with blocking_power_w");
-      keep(root_.error());
-      return;
-    }
-    read_table(*cluster, "[cluster]", kClusterKeys, [&](TomlFields& f) {
+    if (root_.table("cluster") == nullptr) return fail("cluster", "a table [cluster] with blocking_power_w");
+    read_table("cluster", kClusterKeys, [&](TomlFields& f) {
       scenario_.tensor_parallel = static_cast<int>(f.integer_or(1, "tensor_parallel", {1, 1024}));
       scenario_.blocking_power = Watts(f.number("blocking_power_w", kWatts));
       has_idle_power_ = f.has("idle_power_w");
@@ -147,9 +116,7 @@ class ScenarioReader {
   }
 
   void read_timing() {
-    const toml::table* table = root_.table("timing");
-    if (table == nullptr || error_) return;
-    read_table(*table, "[timing]", kTimingKeys, [&](TomlFields& f) {
+    read_table("timing", kTimingKeys, [&](TomlFields& f) {
       model::ClusterTiming& t = scenario_.timing;
       if (f.is_list("transfer_latency_s")) {
         std::vector<model::BoundaryLatency> boundaries;
@@ -174,9 +141,7 @@ class ScenarioReader {
   }
 
   void read_server() {
-    const toml::table* table = root_.table("server");
-    if (table == nullptr || error_) return;
-    read_table(*table, "[server]", kServerKeys, [&](TomlFields& f) {
+    read_table("server", kServerKeys, [&](TomlFields& f) {
       model::PlanDelivery& d = scenario_.delivery;
       d.notice_delay = Seconds(f.number_or(0, "notice_delay_s", {-1e9, 1e9}));
       d.deploy = Seconds(f.number_or(0, "deploy_s", kSeconds));
@@ -224,7 +189,6 @@ class ScenarioReader {
   static std::string cause_of(const model::Hardship& h) { return fmt::format("cause is {}", name_of(h.cause)); }
 
   void read_stragglers() {
-    if (error_) return;
     read_tables("straggler", kStragglerKeys, [&](TomlFields& f) {
       model::Straggler straggler;
       straggler.hardship = read_hardship(f);
@@ -247,7 +211,6 @@ class ScenarioReader {
   }
 
   void read_random() {
-    if (error_) return;
     read_tables("random", kRandomKeys, [&](TomlFields& f) {
       model::RandomStragglers random;
       random.hardship = read_hardship(f);
@@ -279,16 +242,10 @@ class ScenarioReader {
   }
 
   void read_sweep() {
-    const toml::table* table = root_.table("sweep");
-    if (error_) return;
-    if (table == nullptr) {
-      if (!scenario_.duration && !scenario_.iterations) {
-        root_.fail("duration_s", "duration_s or iterations, unless there is a [sweep]");
-        keep(root_.error());
-      }
-      return;
+    if (!root_.has("sweep") && !scenario_.duration && !scenario_.iterations) {
+      fail("duration_s", "duration_s or iterations, unless there is a [sweep]");
     }
-    read_table(*table, "[sweep]", kSweepKeys, [&](TomlFields& f) {
+    read_table("sweep", kSweepKeys, [&](TomlFields& f) {
       model::ScalingSweep sweep;
       for (const std::string& name : f.strings("scaling")) {
         if (name != "strong" && name != "weak") f.fail("scaling", "a list of \"strong\" and \"weak\"");
@@ -316,13 +273,10 @@ class ScenarioReader {
     });
   }
 
-  TomlFields root_;
-  const std::string& file_;
   const std::string& folder_;
   model::Scenario scenario_;
   bool traced_;
   bool has_idle_power_ = false;
-  std::optional<Error> error_;
 };
 
 }  // namespace

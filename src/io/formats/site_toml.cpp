@@ -37,49 +37,25 @@ constexpr auto kJobKeys = std::to_array<std::string_view>(
     {"name", "domain", "profile", "plans", "schedule", "microbatches", "chunks", "blocking_power_w", "pipelines",
      "tensor_parallel", "count", "priority", "weight", "least_rate", "deadline_s", "iterations"});
 
-class SiteReader {
+class SiteReader : private TomlFileReader {
  public:
   SiteReader(const toml::table& root, const std::string& file, const std::string& folder)
-      : root_(root, file, "", kSiteKeys), file_(file), folder_(folder) {}
+      : TomlFileReader(root, file, kSiteKeys, kMaxSiteTables), folder_(folder) {}
 
   Result<model::SiteDescription> read() {
     read_root();
     read_tables("domain", kDomainKeys, [this](TomlFields& f) { read_domain(f); });
-    if (site_.domains.empty()) require("domain", "at least one table [[domain]], the first for the whole site");
+    if (site_.domains.empty()) fail("domain", "at least one table [[domain]], the first for the whole site");
     read_tables("limit", kLimitKeys, [this](TomlFields& f) { read_limit(f); });
     read_tables("job", kJobKeys, [this](TomlFields& f) { read_job(f); });
-    if (site_.jobs.empty()) require("job", "at least one table [[job]]");
+    if (site_.jobs.empty()) fail("job", "at least one table [[job]]");
     read_tables("event", kEventKeys, [this](TomlFields& f) { read_event(f); });
-    read_emulation();
-    root_.reject_others();
-    keep(root_.error());
-    if (error_) return *error_;
+    read_table("emulation", kEmulationKeys, [this](TomlFields& f) { read_emulation(f); });
+    if (end()) return *error_;
     return site_;
   }
 
  private:
-  void keep(const std::optional<Error>& error) {
-    if (!error_ && error) error_ = error;
-  }
-  void require(std::string_view key, const std::string& allowed) {
-    root_.fail(key, allowed);
-    keep(root_.error());
-  }
-
-  template <class Fill>
-  void read_tables(std::string_view key, std::span<const std::string_view> keys, Fill fill) {
-    const std::vector<const toml::table*> tables = root_.tables(key);
-    if (tables.size() > kMaxSiteTables) root_.fail(key, fmt::format("at most {} of them", kMaxSiteTables));
-    keep(root_.error());
-    for (const toml::table* table : tables) {
-      if (error_) return;
-      TomlFields fields(*table, file_, fmt::format("[[{}]]", key), keys);
-      fill(fields);
-      fields.reject_others();
-      keep(fields.error());
-    }
-  }
-
   void read_root() {
     site_.name = root_.has("name") ? root_.string("name") : std::filesystem::path(file_).stem().string();
     site_.end = Seconds(root_.number_or(0, "end_s", kSiteTime));
@@ -160,10 +136,7 @@ class SiteReader {
     site_.events.push_back(event);
   }
 
-  void read_emulation() {
-    const toml::table* table = root_.table("emulation");
-    if (table == nullptr || error_) return;
-    TomlFields f(*table, file_, "[emulation]", kEmulationKeys);
+  void read_emulation(TomlFields& f) {
     model::DescribedEmulation& e = site_.emulation;
     e.seed = static_cast<std::uint64_t>(f.integer_or(1, "seed", {0, 9007199254740992}));
     e.delay_median = Seconds(f.number_or(e.delay_median.value(), "delay_median_s", {0, 3600}));
@@ -171,8 +144,6 @@ class SiteReader {
     e.delay_spread = f.number_or(e.delay_spread, "delay_spread", {0, 5});
     e.bias = f.number_or(0, "bias", {0, 0.5});
     e.draw_more = f.number_or(0, "draw_more", {-0.5, 0.5});
-    f.reject_others();
-    keep(f.error());
   }
 
   void read_job(TomlFields& f) {
@@ -224,12 +195,9 @@ class SiteReader {
     if (f.has("blocking_power_w")) job.blocking_power = Watts(f.number("blocking_power_w", {0, 1e6}));
   }
 
-  TomlFields root_;
-  const std::string& file_;
   const std::string& folder_;
   model::SiteDescription site_;
   long num_jobs_ = 0;
-  std::optional<Error> error_;
 };
 
 }  // namespace

@@ -83,6 +83,59 @@ class TomlFields {
   std::optional<Error> error_;
 };
 
+/// Base of the readers of a whole file: reads its tables, and nothing more after the first error.
+class TomlFileReader {
+ protected:
+  TomlFileReader(const toml::table& root, const std::string& file, std::span<const std::string_view> keys,
+                 std::size_t most_tables)
+      : root_(root, file, "", keys), file_(file), most_tables_(most_tables) {}
+
+  void keep(const std::optional<Error>& error) {
+    if (!error_ && error) error_ = error;
+  }
+  void fail(std::string_view key, const std::string& allowed) {
+    root_.fail(key, allowed);
+    keep(root_.error());
+  }
+  /// Calls `fill` with the fields of [key], if the table is there.
+  template <class Fill>
+  void read_table(std::string_view key, std::span<const std::string_view> keys, Fill fill) {
+    const toml::table* table = root_.table(key);
+    if (table != nullptr && !error_) read_fields(*table, "[" + std::string(key) + "]", keys, fill);
+  }
+  /// The same for each [[key]].
+  template <class Fill>
+  void read_tables(std::string_view key, std::span<const std::string_view> keys, Fill fill) {
+    if (error_) return;
+    const std::vector<const toml::table*> tables = root_.tables(key);
+    if (tables.size() > most_tables_) root_.fail(key, "at most " + std::to_string(most_tables_) + " of them");
+    keep(root_.error());
+    for (const toml::table* table : tables) {
+      if (!error_) read_fields(*table, "[[" + std::string(key) + "]]", keys, fill);
+    }
+  }
+  /// The first error, also of keys that were not read.
+  const std::optional<Error>& end() {
+    root_.reject_others();
+    keep(root_.error());
+    return error_;
+  }
+
+  TomlFields root_;
+  const std::string& file_;
+  std::optional<Error> error_;
+
+ private:
+  template <class Fill>
+  void read_fields(const toml::table& table, std::string name, std::span<const std::string_view> keys, Fill fill) {
+    TomlFields fields(table, file_, std::move(name), keys);
+    fill(fields);
+    fields.reject_others();
+    keep(fields.error());
+  }
+  std::size_t most_tables_;
+};
+
 /// The parsed file; an Error "file:line: reason" for text that is no TOML.
 Result<toml::table> parse_toml(std::string_view text, const std::string& file);
 

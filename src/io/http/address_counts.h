@@ -6,7 +6,6 @@
 //          server's machine all connect from it.
 // Errors:  none; text that is not an address counts as it is.
 // Cost:    a lookup.
-// Threads: one.
 #pragma once
 
 #include <cstddef>

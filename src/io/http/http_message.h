@@ -5,7 +5,6 @@
 //          arrival; HttpResponse, whose body may be shared by thousands of answers.
 // Errors:  Result.
 // Cost:    one copy.
-// Threads: values.
 #pragma once
 
 #include <memory>

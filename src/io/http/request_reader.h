@@ -7,7 +7,6 @@
 //          request.
 // Errors:  RequestError with the status to answer; after one, the connection cannot be read further.
 // Cost:    Boost.Beast's parser, one pass.
-// Threads: one.
 #pragma once
 
 #include <cstddef>

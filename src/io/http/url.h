@@ -4,7 +4,6 @@
 // Output:  decoded parts. A path's segment or query may contain any byte; percent_encode() keeps only letters, digits
 //          and -._~ (base/percent_encode.h).
 // Errors:  usage, with the text and what is expected; the part of a URL before '@' is never shown.
-// Cost:    O(length).
 // Source:  RFC 3986; docs/decisions (0048).
 #pragma once
 

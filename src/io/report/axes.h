@@ -3,7 +3,6 @@
 // Input:   the plotted values in any units, and the plot's edges.
 // Output:  positions in drawing units, y downwards; the grid with its labels as SVG.
 // Errors:  none; values that are not finite do not count. Without values, both axes run from 0 to 1.
-// Threads: plain value.
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,4 @@
 // The built pages of web/, part of the program so that reports and the server need no other file.
-//
-// Threads: constants.
 #pragma once
 
 #include <string_view>

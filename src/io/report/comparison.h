@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "io/report/report.h"
+#include "io/report/table.h"
 #include "planning/model/computation_dag.h"
 #include "planning/model/frontier.h"
 
@@ -58,5 +59,11 @@ void write_comparison_html(const ComparisonInput& input, const std::vector<PairC
 
 /// The frontiers in one drawing, as in the paper's figure 9.
 void write_comparison_svg(const ComparisonInput& input, const Sink& sink);
+
+/// A line per method: its points, its slowest plan in time (no slower than everything at maximum clock plus the
+/// tolerance), its ends, and their savings against everything at maximum clock.
+TextRows method_rows(const ComparisonInput& input);
+/// A line per pair.
+TextRows pair_rows(const ComparisonInput& input, const std::vector<PairComparison>& pairs);
 
 }  // namespace perseus::report

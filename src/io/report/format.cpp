@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "planning/model/instruction.h"
 
 namespace perseus::report {
@@ -33,6 +34,15 @@ std::string quantity(double value, int digits, const char* unit) {
 char letter_of(const std::string& instruction) {
   if (instruction == model::name_of(model::Instruction::pure_backward)) return 'B';
   return instruction.empty() ? '?' : static_cast<char>(std::toupper(static_cast<unsigned char>(instruction[0])));
+}
+
+constexpr char32_t kReplacement = 0xFFFD;
+
+/// Removes the next code point of `text` and returns it; U+FFFD for bytes that are not UTF-8 and for noncharacters.
+char32_t take_code_point(std::string_view& text) {
+  const CodePoint point = first_code_point(text);
+  text.remove_prefix(std::max<std::size_t>(point.bytes, 1));
+  return point.bytes == 0 || point.value == 0xFFFE || point.value == 0xFFFF ? kReplacement : point.value;
 }
 
 }  // namespace
@@ -85,6 +95,36 @@ std::string tick_label(double value, const std::vector<double>& ticks) {
   if (std::abs(value) < 1e-9 * step) value = 0;  // no "-0.0"
   const int decimals = step == 0 ? 0 : std::clamp(-static_cast<int>(std::floor(std::log10(step) + 1e-9)), 0, 12);
   return with_commas(value, decimals);
+}
+
+std::string escape_markup(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    switch (const char32_t c = take_code_point(text)) {
+      case U'&':
+        out += "&amp;";
+        break;
+      case U'<':
+        out += "&lt;";
+        break;
+      case U'>':
+        out += "&gt;";
+        break;
+      case U'"':
+        out += "&quot;";
+        break;
+      case U'\'':
+        out += "&#39;";
+        break;
+      case U'\t':
+      case U'\n':
+        out += ' ';
+        break;
+      default:
+        append_utf8(out, c < 0x20 || (c >= 0x7F && c < 0xA0) ? kReplacement : c);
+    }
+  }
+  return out;
 }
 
 }  // namespace perseus::report

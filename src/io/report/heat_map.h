@@ -3,7 +3,6 @@
 // Input:   names of rows and columns; per row, one share in 0..1 per column.
 // Output:  one SVG for light and dark pages and for print; cells that are large enough show their share, and pointing
 //          at any shows it. Names of rows are left out where rows are too low for text.
-// Cost:    O(cells).
 #pragma once
 
 #include <string>

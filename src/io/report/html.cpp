@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "io/report/bundle.h"
-#include "io/report/escape.h"
 #include "io/report/format.h"
 #include "io/report/report.h"
 #include "io/report/report_data.h"

@@ -5,7 +5,6 @@
 // Output:  one SVG for light and dark pages and for print. Earlier series are drawn on top of later ones; solid
 //          lines on top of other curves, and single points on top of all. Pointing at a point shows its values.
 // Errors:  none; panels and series without points are drawn empty; a point that is not finite interrupts its line.
-// Cost:    O(points).
 #pragma once
 
 #include <optional>

@@ -1,7 +1,6 @@
 // Collects small appends into pieces large enough to write.
 //
 // Output:  everything appended, in order, to the sink; the rest at destruction.
-// Threads: one owner.
 #pragma once
 
 #include <string>

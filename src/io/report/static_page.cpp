@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include "io/report/bundle.h"
-#include "io/report/escape.h"
+#include "io/report/format.h"
 #include "io/report/pieces.h"
-#include "io/report/report.h"
 
 namespace perseus::report {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "io/report/comparison_text.h"
 #include "io/report/report.h"
+#include "io/report/table.h"
 
 namespace perseus::report {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "io/report/escape.h"
-#include "io/report/power_ramp.h"
+#include "io/report/format.h"
+#include "io/report/series_look.h"
 
 namespace perseus::report {
 namespace {

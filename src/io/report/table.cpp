@@ -56,4 +56,10 @@ std::string TextTable::lines(const std::vector<std::size_t>& shown, const std::v
   return text;
 }
 
+std::string text_of(const TextRows& rows, std::size_t columns, std::size_t left_columns) {
+  TextTable table(rows.header, left_columns);
+  for (const std::vector<std::string>& row : rows.rows) table.add(row);
+  return table.to_string(columns);
+}
+
 }  // namespace perseus::report

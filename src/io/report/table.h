@@ -4,8 +4,6 @@
 // Output:  lines ending in \n, columns two spaces apart; the first `left_columns` columns left-aligned, the others
 //          right-aligned (numbers). A table wider than `columns` has its columns one space apart, if no title has a
 //          space; or else its columns in parts below each other, each part with the left columns.
-// Cost:    O(cells).
-// Threads: plain value.
 #pragma once
 
 #include <cstddef>
@@ -28,5 +26,13 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
   std::size_t left_columns_;
 };
+
+struct TextRows {
+  std::vector<std::string> header;
+  std::vector<std::vector<std::string>> rows;
+};
+
+/// Aligned columns, as TextTable.
+std::string text_of(const TextRows& rows, std::size_t columns = std::string::npos, std::size_t left_columns = 1);
 
 }  // namespace perseus::report

@@ -4,10 +4,9 @@
 #include <array>
 #include <cmath>
 
-#include "io/report/columns.h"
 #include "io/report/format.h"
-#include "io/report/power_ramp.h"
 #include "io/report/report.h"
+#include "io/report/series_look.h"
 #include "io/report/timeline.h"
 
 namespace perseus::report {

@@ -1,6 +1,9 @@
 #include "io/report/timeline.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
 
 #include "planning/model/neighbors.h"
 
@@ -54,6 +57,13 @@ void mark_critical_path(const model::ComputationDag& dag, const Before& before, 
   std::ranges::reverse(timeline.critical_path);
 }
 
+/// Effect of one measured number on an iteration.
+struct Uses {
+  int count = 0;
+  int critical = 0;
+  Watts blocking;  ///< of all computations that use the number, together
+};
+
 }  // namespace
 
 Timeline timeline_of(const model::ComputationDag& dag, const model::Plan& plan) {
@@ -81,6 +91,94 @@ PowerRange power_range_of(const model::ComputationDag& dag, const Timeline& time
   Watts high = low;
   for (const TimelineBar& bar : timeline.bars) high = std::max(high, bar.power);
   return {low, high};
+}
+
+std::vector<std::vector<TimelineColumn>> columns_of(const model::ComputationDag& dag, const Timeline& timeline,
+                                                    Seconds span, int columns) {
+  std::vector<std::vector<TimelineColumn>> rows(dag.num_ranks(), std::vector<TimelineColumn>(columns));
+  if (!(span > Seconds(0))) return rows;
+  for (std::size_t i = 0; i < timeline.bars.size(); ++i) {
+    const TimelineBar& bar = timeline.bars[i];
+    std::vector<TimelineColumn>& row = rows[dag.computations[i].rank];
+    const double from = bar.start / span * columns;
+    const double to = bar.end / span * columns;
+    for (int c = static_cast<int>(from); c < columns && c < to; ++c) {
+      const double share = std::min<double>(to, c + 1) - std::max<double>(from, c);
+      row[c].busy += share;
+      row[c].power += bar.power * share;  // weighted sum, divided below
+      row[c].critical |= bar.critical;
+    }
+  }
+  for (auto& row : rows)
+    for (TimelineColumn& column : row)
+      if (column.busy > 0) column.power = column.power / column.busy;
+  return rows;
+}
+
+std::vector<SlowLink> slow_links(const model::ComputationDag& dag) {
+  constexpr double slow = 3;
+  const auto ranks_of = [&](const model::Dependency& d) {
+    return std::pair(dag.computations[d.before].rank, dag.computations[d.after].rank);
+  };
+  // Of several messages of a rank to a computation, those with a longer latency stand for transfers in a queue.
+  std::map<std::pair<int, int>, Seconds> least;  // (sending rank, computation)
+  for (const model::Dependency& d : dag.dependencies) {
+    const auto [known, is_new] = least.try_emplace({ranks_of(d).first, d.after}, d.latency);
+    if (!is_new) known->second = std::min(known->second, d.latency);
+  }
+  const auto is_transfer = [&](const model::Dependency& d) {
+    const auto [from, to] = ranks_of(d);
+    return from != to && d.latency == least.at({from, d.after});
+  };
+  std::vector<Seconds> latencies;
+  for (const model::Dependency& d : dag.dependencies) {
+    if (is_transfer(d)) latencies.push_back(d.latency);
+  }
+  if (latencies.empty()) return {};
+  const auto middle = latencies.begin() + static_cast<std::ptrdiff_t>((latencies.size() - 1) / 2);
+  std::ranges::nth_element(latencies, middle);
+  const Seconds threshold = slow * *middle;
+  std::map<std::pair<int, int>, SlowLink> links;
+  for (const model::Dependency& d : dag.dependencies) {
+    const auto [from, to] = ranks_of(d);
+    if (!is_transfer(d) || d.latency <= threshold) continue;
+    SlowLink& link = links.try_emplace({from, to}, SlowLink{from, to, {}}).first->second;
+    link.latency = std::max(link.latency, d.latency);
+    link.transfers.push_back(d);
+  }
+  std::vector<SlowLink> found;
+  for (auto& [ranks, link] : links) found.push_back(std::move(link));
+  return found;
+}
+
+bool has_spread(const model::ComputationDag& dag) {
+  return std::ranges::any_of(dag.types, [](const model::ComputationType& type) {
+    return std::ranges::any_of(type.options, [](const model::Measurement& m) {
+      return m.time_stddev > Seconds(0) || m.energy_stddev > Joules(0);
+    });
+  });
+}
+
+ErrorBars error_bars_of(const model::ComputationDag& dag, const model::Plan& plan, const Timeline& timeline) {
+  std::map<std::pair<int, int>, Uses> uses;  // by type and option
+  const auto uses_of = [&](int i) -> Uses& { return uses[{dag.computations[i].type, plan[i]}]; };
+  for (int i = 0; i < static_cast<int>(plan.size()); ++i) {
+    ++uses_of(i).count;
+    uses_of(i).blocking += dag.blocking_power_of(i);
+  }
+  for (const int i : timeline.critical_path) ++uses_of(i).critical;
+
+  double time_variance = 0;
+  double energy_variance = 0;
+  for (const auto& [key, use] : uses) {
+    const model::Measurement& m = dag.types[key.first].options[key.second];
+    const Seconds longer = use.critical * m.time_stddev;
+    const Joules waited = dag.total_blocking_power() * longer - use.blocking * m.time_stddev;
+    const Joules computed = use.count * m.energy_stddev;
+    time_variance += longer.value() * longer.value();
+    energy_variance += waited.value() * waited.value() + computed.value() * computed.value();
+  }
+  return {Seconds(std::sqrt(time_variance)), Joules(std::sqrt(energy_variance))};
 }
 
 }  // namespace perseus::report

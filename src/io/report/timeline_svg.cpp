@@ -6,11 +6,8 @@
 #include <array>
 #include <cmath>
 
-#include "io/report/columns.h"
 #include "io/report/format.h"
-#include "io/report/slow_links.h"
 #include "io/report/svg_page.h"
-#include "io/report/timeline.h"
 
 namespace perseus::report {
 namespace {

@@ -6,8 +6,6 @@
 //          were stopped leave it.
 // Errors:  invalid_input: text that begins with neither `[` nor `{`, an event that does not end or is larger than
 //          kMostEventBytes; what is inside an event is left to the parser.
-// Cost:    one pass.
-// Threads: one owner.
 #pragma once
 
 #include <cstddef>

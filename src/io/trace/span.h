@@ -3,7 +3,6 @@
 // Shape:   spans in the order of their files. A span's thread is an index into `threads`. Step and microbatch are -1
 //          where the timeline does not number them; `stage` is -1 where it follows from rank and chunk.
 // Units:   seconds; starts on one clock for all files.
-// Threads: plain values.
 #pragma once
 
 #include <cstdint>

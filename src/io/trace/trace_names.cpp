@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/result.h"
 #include "io/formats/toml_reader.h"
 
 namespace perseus::trace {

@@ -16,7 +16,6 @@
 // A pattern matches a whole name; {microbatch} and the other names of places match digits, {} matches anything.
 // Errors:  "file:line: [table] key: VALUE; allowed: ...".
 // Cost:    O(patterns) per new name.
-// Threads: plain values.
 #pragma once
 
 #include <array>

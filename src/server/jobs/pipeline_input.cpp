@@ -7,7 +7,6 @@
 #include "base/cpu_time.h"
 #include "io/formats/action_table.h"
 #include "io/formats/file.h"
-#include "io/formats/gunzip.h"
 #include "io/formats/plan_file.h"
 #include "io/formats/profile_csv.h"
 #include "io/http/content_coding.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "io/formats/format_profile_csv.h"
 #include "io/formats/profile_csv.h"
 #include "server/jobs/event_text.h"
 #include "server/jobs/job_shapes.h"

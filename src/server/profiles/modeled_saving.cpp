@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "io/formats/format_profile_csv.h"
+#include "io/formats/profile_csv.h"
 #include "io/report/format.h"
 #include "io/report/summary.h"
 #include "planning/baselines/best_of_all.h"

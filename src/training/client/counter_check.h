@@ -12,7 +12,6 @@
 //          and what is wrong, also with a counter in use (a single jump, another ratio than 1 / 1.3 to 1.3).
 // Errors:  none; without a power sensor the limit alone judges.
 // Cost:    a few operations a reading; 10 readings of power a second at first, later one.
-// Threads: one.
 #pragma once
 
 #include <string>

@@ -19,7 +19,6 @@
 // Output:  edges with their uncertainty.
 // Errors:  none; a counter that never moves gives no edges.
 // Cost:    a few operations a reading; in any t seconds at most kReadingsAtOnce + kMostReadings_hz * t readings.
-// Threads: one.
 // Source:  paper section 5 (Profiler); docs/decisions/0017.
 #pragma once
 

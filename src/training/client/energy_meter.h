@@ -15,7 +15,6 @@
 //          the energies of steps in a row add up to the counter's; per span an energy with standard deviation.
 // Errors:  none; unknown energies are negative.
 // Cost:    linear in spans; memory for everything after the last edge.
-// Threads: one.
 // Source:  docs/decisions/0017.
 #pragma once
 

@@ -1,7 +1,6 @@
 #include "training/client/learned_facts.h"
 
 #include <cmath>
-#include <string>
 #include <utility>
 
 namespace perseus::client {

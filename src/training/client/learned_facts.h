@@ -3,8 +3,6 @@
 // Input:   recorded steps; the switch latency, blocking power and clock control as they are now.
 // Output:  the facts to send: the first list of instructions, a value that differs by more than 10 % from the one sent
 //          before, clocks of a rank that registered without any, a gain or a lasting loss of clock control.
-// Cost:    none.
-// Threads: one.
 #pragma once
 
 #include <functional>

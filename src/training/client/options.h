@@ -4,8 +4,6 @@
 // Output:  ClientOptions; impossible values (negative degrees, ranks outside of them) are corrected, with a sentence
 //          for the log.
 // Errors:  none: the client fails open.
-// Cost:    a copy.
-// Threads: values.
 #pragma once
 
 #include <perseus/perseus.h>

@@ -1,6 +1,5 @@
 #include "training/client/pacer.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 

@@ -11,7 +11,6 @@
 // Errors:  none; without data the standard deviations are those of the prior.
 // Cost:    add O(coefficients touched squared); the first query after it a Cholesky factorization of 8 coefficients a
 //          kind.
-// Threads: one.
 // Source:  paper section 5 (in vivo profiling); docs/decisions/0017.
 #pragma once
 

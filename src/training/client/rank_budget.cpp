@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "training/clock_control/mailbox.h"
-#include "training/device/supported_clocks.h"
+#include "training/device/gpu.h"
 
 namespace perseus::client {
 namespace {

@@ -17,7 +17,6 @@
 #include "training/client/background_thread.h"
 #include "training/client/call_cost.h"
 #include "training/device/ceiling_gpu.h"
-#include "training/device/missing_gpu.h"
 #include "training/device/open_gpu.h"
 
 namespace perseus::client {

@@ -9,8 +9,6 @@
 // Output:  earliest(): the monotonic time before which the server's time is certainly below `at_s`. It is never later
 //          than the true time, and earlier by the shortest round trip at most, as long as the drift is as assumed.
 // Errors:  an answer whose times contradict each other is ignored.
-// Cost:    O(1).
-// Threads: one object, one thread.
 // Source:  docs/decisions/0054-falls-are-sent-ahead.md.
 #pragma once
 

@@ -10,7 +10,6 @@
 // Input:   runs, each as the seconds that it spent at each clock.
 // Output:  the time of a run at one clock alone, with standard deviation.
 // Cost:    a look-up per piece.
-// Threads: one.
 // Source:  paper section 5 (Profiler).
 #pragma once
 

@@ -7,7 +7,6 @@
 //          of that version; again if it changes by more than 5 %; 1 after 32 iterations without a limit.
 // Errors:  none: without an earlier iteration of the version there is no degree.
 // Cost:    O(8) an iteration.
-// Threads: one.
 #pragma once
 
 #include <cstdint>

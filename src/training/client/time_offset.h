@@ -10,7 +10,6 @@
 // Input:   pairs of times, s: of the GPU on its own scale, and of the host.
 // Output:  the difference to add to a GPU time for the host's; known(): within about a millisecond.
 // Cost:    O(1). Bounds older than some ten seconds are dropped, since the two scales drift (some 4 us a second).
-// Threads: one.
 #pragma once
 
 #include <array>

@@ -4,13 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "training/client/call_cost.h"
-#include "training/client/client_status.h"
-#include "training/client/job_messages.h"
 #include "training/client/rank_device.h"
 
 namespace perseus::client {

@@ -30,7 +30,6 @@
 #include "training/client/device_positions.h"
 #include "training/client/iteration_meter.h"
 #include "training/client/job_messages.h"
-#include "training/client/late_clock_complaint.h"
 #include "training/client/learned_facts.h"
 #include "training/client/options.h"
 #include "training/client/rank_budget.h"

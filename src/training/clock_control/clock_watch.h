@@ -12,8 +12,6 @@
 // Input:   each clock that was set; readings of the device, every kEvery while the clock stays, and of clocks that
 //          change all the time, just before the next change.
 // Output:  what to do; what is known, for the training process.
-// Cost:    none.
-// Threads: one.
 // Source:  docs/clock_control.md.
 #pragma once
 

@@ -8,8 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "training/device/supported_clocks.h"
-
 namespace perseus::clock_control {
 namespace {
 

@@ -17,7 +17,6 @@
 //          lost, no_driver               lost: the caller should end
 // Cost:    one device call per change; four readings a second while a clock is set; while changes wait for the device,
 //          a check every 0.08 to 0.5 ms; else nothing.
-// Threads: one.
 #pragma once
 
 #include <cstdint>

@@ -20,8 +20,6 @@
 #include "base/owned_fd.h"
 #include "training/clock_control/mailbox.h"
 #include "training/device/ceiling_gpu.h"
-#include "training/device/open_gpu.h"
-#include "training/device/supported_clocks.h"
 
 namespace perseus::clock_control {
 namespace {

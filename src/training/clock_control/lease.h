@@ -15,7 +15,6 @@
 //          neither UUID nor bus id at the moment); any fault that prevented the unlocking (no library, no driver, GPU
 //          lost, not visible here, another GPU by that name): the record stays.
 // Cost:    file calls where the clock goes from unlocked to locked and back, none per clock.
-// Threads: one.
 // Source:  docs/decisions/0016-clock-lease.md, docs/decisions/0027-node-daemon-and-leases-by-uuid.md.
 #pragma once
 

@@ -1,7 +1,6 @@
 // State of a process from /proc.
 //
 // Errors:  0 where the process or /proc does not exist.
-// Cost:    one file read.
 // Threads: any.
 #pragma once
 

@@ -12,7 +12,6 @@
 //          follows than before (a new plan), from the times of both since their steps began. Empty until that part of
 //          a step was observed once, and where hiccups are more frequent than regular gaps.
 // Cost:    an array access; 40 bytes per number of a step, for at most 65536.
-// Threads: one.
 // Source:  docs/decisions/0020, 0030.
 #pragma once
 

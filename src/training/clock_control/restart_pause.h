@@ -5,8 +5,6 @@
 // Input:   how long each one worked, and whether it gave up a device that does not follow.
 // Output:  pauses of `first_s`, twice that, ..., `most_s`; from the beginning after one that worked for `most_s`;
 //          `most_s` after one that gave up.
-// Cost:    none.
-// Threads: one.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,5 @@
 #include "training/clock_control/watchdog.h"
 
-#include <utility>
-
 namespace perseus::clock_control {
 namespace {
 

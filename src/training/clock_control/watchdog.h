@@ -11,7 +11,6 @@
 // Output:  the action to take.
 // Cost:    a few comparisons; it reads a process state only if the worker is overdue, and once a second for the
 //          owner.
-// Threads: one.
 // Source:  docs/decisions/0027-node-daemon-and-leases-by-uuid.md.
 #pragma once
 

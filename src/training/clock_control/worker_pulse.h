@@ -18,7 +18,7 @@
 
 #include "training/clock_control/mailbox.h"
 #include "training/clock_control/watchdog.h"
-#include "training/device/forwarding_gpu.h"
+#include "training/device/gpu.h"
 
 namespace perseus::clock_control {
 

@@ -9,8 +9,6 @@
 #include <system_error>
 #include <utility>
 
-#include "training/device/forwarding_gpu.h"
-
 namespace perseus::device {
 namespace {
 

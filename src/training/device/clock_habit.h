@@ -8,7 +8,6 @@
 // Input:   the clocks of the device, highest first; readings.
 // Output:  whether a reading is as expected; the first habit, once, as a line for a log.
 // Cost:    O(16) for a reading that deviates.
-// Threads: one.
 #pragma once
 
 #include <deque>

@@ -12,9 +12,11 @@
 // Source:  NVML's documentation; paper section 5 (the controller and profiler run on it).
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -107,5 +109,38 @@ class Gpu {
   /// The driver chooses within [lowest, highest]. Default: not_supported.
   virtual DeviceStatus limit_clock(Megahertz lowest, Megahertz highest);
 };
+
+// A Gpu that forwards every call to another one: the base of wrappers that change a few of them.
+
+class ForwardingGpu : public Gpu {
+ public:
+  explicit ForwardingGpu(std::unique_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
+  [[nodiscard]] const GpuIdentity& identity() const override { return gpu_->identity(); }
+  DeviceResult<std::vector<Megahertz>> supported_clocks() override { return gpu_->supported_clocks(); }
+  DeviceResult<Megahertz> clock() override { return gpu_->clock(); }
+  DeviceResult<Joules> energy() override { return gpu_->energy(); }
+  DeviceResult<Watts> power() override { return gpu_->power(); }
+  DeviceResult<Watts> power_limit() override { return gpu_->power_limit(); }
+  DeviceResult<ClockEvents> clock_events() override { return gpu_->clock_events(); }
+  DeviceResult<GpuConditions> conditions() override { return gpu_->conditions(); }
+  DeviceStatus lock_clock(Megahertz clock) override { return gpu_->lock_clock(clock); }
+  DeviceStatus unlock_clock() override { return gpu_->unlock_clock(); }
+  DeviceStatus limit_clock(Megahertz lowest, Megahertz highest) override { return gpu_->limit_clock(lowest, highest); }
+
+ protected:
+  [[nodiscard]] Gpu& inner() const { return *gpu_; }
+
+ private:
+  std::unique_ptr<Gpu> gpu_;
+};
+
+/// The highest of these clocks, which are highest first, that is not above `limit`; the lowest if all are. `limit`
+/// itself if no clock is known.
+template <class Clock>
+Clock highest_within(const std::vector<Clock>& clocks, Clock limit) {
+  if (clocks.empty()) return limit;
+  const auto found = std::ranges::find_if(clocks, [&limit](const Clock& clock) { return clock <= limit; });
+  return found == clocks.end() ? clocks.back() : *found;
+}
 
 }  // namespace perseus::device

@@ -3,8 +3,6 @@
 // Input:   a return code of an NVML function (the simulated GPU uses them too).
 // Output:  the fault, by what a caller can do about it, and a message.
 // Errors:  an unknown code may be transient: busy.
-// Cost:    none.
-// Threads: constants.
 // Source:  NVML's documentation; docs/device.md.
 #pragma once
 

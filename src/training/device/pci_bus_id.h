@@ -2,8 +2,6 @@
 //
 // Input:   text.
 // Output:  the numbers, so that two forms of one address are equal; none for any other text.
-// Cost:    none.
-// Threads: values.
 #pragma once
 
 #include <compare>

@@ -9,7 +9,7 @@
 
 #include "training/device/amdgpu_files.h"
 #include "training/device/backends.h"
-#include "training/device/forwarding_gpu.h"
+#include "training/device/gpu.h"
 #include "training/device/nvml_gpu.h"
 #include "training/device/zeusd.h"
 

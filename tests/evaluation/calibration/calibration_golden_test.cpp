@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "evaluation/calibration/calibrate.h"
-#include "io/formats/format_profile_csv.h"
 #include "io/formats/profile_csv.h"
 #include "io/formats/run_trace_csv.h"
 #include "planning/model/build_dag.h"

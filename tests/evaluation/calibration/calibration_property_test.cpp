@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "evaluation/calibration/calibrate.h"
-#include "io/formats/format_profile_csv.h"
 #include "io/formats/pipeline_constants.h"
 #include "io/formats/profile_csv.h"
 #include "io/formats/run_trace_csv.h"

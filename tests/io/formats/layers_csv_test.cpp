@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/formats/format_profile_csv.h"
 #include "io/formats/profile_csv.h"
 #include "planning/partitioner/stage_profile.h"
 

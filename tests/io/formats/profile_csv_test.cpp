@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 
-#include "io/formats/format_profile_csv.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
 #include "planning/model/make_schedule.h"

@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "io/report/comparison_text.h"
-
 namespace perseus::report {
 namespace {
 

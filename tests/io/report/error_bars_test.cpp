@@ -1,10 +1,9 @@
 // The spread of a profile's measurements in the time and energy of a plan, worked by hand.
-#include "io/report/error_bars.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "io/report/timeline.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"

@@ -14,7 +14,6 @@
 #include "io/report/dashboard.h"
 #include "io/report/report.h"
 #include "io/report/report_data.h"
-#include "io/report/slow_links.h"
 #include "io/report/timeline.h"
 #include "io/report/timeline_svg.h"
 #include "tests/support/report_sample.h"

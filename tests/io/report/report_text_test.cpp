@@ -4,10 +4,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "io/report/escape.h"
 #include "io/report/format.h"
-#include "io/report/power_ramp.h"
 #include "io/report/report.h"
+#include "io/report/series_look.h"
 #include "io/report/table.h"
 #include "io/report/timeline.h"
 #include "tests/support/report_sample.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "io/report/columns.h"
 #include "io/report/timeline.h"
 #include "tests/support/report_sample.h"
 

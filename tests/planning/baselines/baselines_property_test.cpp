@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "io/formats/format_profile_csv.h"
+#include "io/formats/profile_csv.h"
 #include "oracles/dice.h"
 #include "oracles/instances.h"
 #include "oracles/published.h"

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <utility>
 
-#include "training/device/supported_clocks.h"
+#include "training/device/gpu.h"
 
 namespace perseus::testing {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "evaluation/what_if/replay_step.h"
 #include "evaluation/what_if/slowdown_causes.h"
-#include "io/formats/format_profile_csv.h"
+#include "io/formats/profile_csv.h"
 #include "io/trace/read_trace.h"
 #include "tests/server/scenario/in_process.h"
 #include "tests/support/shared_data.h"

@@ -10,7 +10,7 @@
 
 #include "tests/training/client/hand_turned_rank.h"
 #include "training/client/cuda_events.h"
-#include "training/device/forwarding_gpu.h"
+#include "training/device/gpu.h"
 
 namespace perseus::client {
 namespace {

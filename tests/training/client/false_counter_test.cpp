@@ -12,7 +12,7 @@
 #include "tests/training/client/hand_turned_rank.h"
 #include "training/client/counter_check.h"
 #include "training/device/clock_habit.h"
-#include "training/device/forwarding_gpu.h"
+#include "training/device/gpu.h"
 
 namespace perseus::client {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "tests/training/client/hand_turned_rank.h"
-#include "training/device/forwarding_gpu.h"
+#include "training/device/gpu.h"
 
 namespace perseus::client {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "fake_gpu.h"
 #include "training/clock_control/worker_pulse.h"
-#include "training/device/forwarding_gpu.h"
+#include "training/device/gpu.h"
 
 namespace perseus::clock_control {
 namespace {

@@ -1,6 +1,4 @@
 // Why there is no GPU: the traces of drivers, and the option that each case lacks.
-#include "training/device/missing_gpu.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -8,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "training/device/open_gpu.h"
 
 namespace perseus::device {
 namespace {

@@ -10,7 +10,6 @@
 #include "sample_gpu.h"
 #include "simulation/simulated_gpu/simulated_driver.h"
 #include "training/device/gpu.h"
-#include "training/device/missing_gpu.h"
 #include "training/device/nvml_codes.h"
 #include "training/device/open_gpu.h"
 

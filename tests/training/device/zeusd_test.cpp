@@ -11,7 +11,6 @@
 
 #include "environment.h"
 #include "sample_gpu.h"
-#include "training/device/control_path.h"
 #include "training/device/gpu.h"
 #include "training/device/open_gpu.h"
 #include "training/device/visible_devices.h"
