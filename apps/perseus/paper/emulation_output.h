@@ -16,7 +16,6 @@
 #include "base/result.h"
 #include "io/report/report.h"
 #include "simulation/emulator/emulate.h"
-#include "simulation/emulator/saving_by_source.h"
 #include "simulation/emulator/scaling.h"
 
 namespace perseus::cli {

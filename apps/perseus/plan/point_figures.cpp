@@ -4,7 +4,6 @@
 #include <boost/json/array.hpp>
 #include <utility>
 
-#include "io/report/timeline.h"
 #include "planning/checker/plan_run.h"
 
 namespace perseus::cli {

@@ -9,7 +9,6 @@
 // Output:  the same for all: the latest of these times, and the first worker's decision about the next iteration.
 // Errors:  those of the links.
 // Cost:    two messages a worker.
-// Threads: one.
 #pragma once
 
 #include <functional>

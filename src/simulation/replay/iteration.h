@@ -11,7 +11,6 @@
 // Output:  when each computation ran, in device time.
 // Errors:  those of the links; a payload that is not what the peer must send is internal.
 // Cost:    two messages a computation.
-// Threads: one.
 // Source:  paper section 5 (integration); docs/demo.md.
 #pragma once
 

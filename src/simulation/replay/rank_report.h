@@ -3,7 +3,6 @@
 // Input:   a RankReport, or its bytes (same program on the same machine: plain copies).
 // Output:  the other of the two.
 // Errors:  internal for bytes that are no report.
-// Cost:    a copy.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,6 @@
 // Input:   an attached GPU, the map from types of the DAG to its computations, its blocking power.
 // Output:  stamps in CLOCK_MONOTONIC seconds.
 // Cost:    some microseconds a computation.
-// Threads: one.
 #pragma once
 
 #include <map>

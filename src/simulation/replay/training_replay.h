@@ -9,7 +9,6 @@
 // Errors:  unavailable naming the worker that ended and how ("worker 3 (replica 0, rank 3) was killed by signal 9"),
 //          and for no report within the limit; those of starting.
 // Cost:    a process a rank.
-// Threads: one.
 #pragma once
 
 #include <functional>

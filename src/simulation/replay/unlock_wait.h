@@ -6,7 +6,6 @@
 //          helper processes, read before the locks: then a lock without a process has been left behind.
 // Output:  the action to take.
 // Cost:    a comparison with what was seen before.
-// Threads: one.
 #pragma once
 
 #include <sys/types.h>

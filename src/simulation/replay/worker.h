@@ -7,7 +7,6 @@
 //          "stop") after the same iteration.
 // Errors:  those of run_iteration() and agree().
 // Cost:    that of the training.
-// Threads: one.
 // Source:  paper section 5.
 #pragma once
 

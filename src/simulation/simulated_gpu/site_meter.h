@@ -9,7 +9,6 @@
 // Output:  readings, each the energy since the GPUs were made.
 // Errors:  those of attaching; unavailable: a GPU has forgotten its energy at a reading's moment.
 // Cost:    a lock per GPU and reading.
-// Threads: one.
 #pragma once
 
 #include <memory>

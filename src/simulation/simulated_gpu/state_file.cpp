@@ -14,7 +14,6 @@
 #include <cstring>
 #include <ctime>
 #include <limits>
-#include <memory>
 
 #include "base/owned_fd.h"
 

@@ -7,7 +7,6 @@
 // Output:  believed(): the day with the powers of its jobs corrected (planning/site/power_correction.h); `left`: limits
 //          corrected by the meters.
 // Cost:    O(jobs) a tick.
-// Threads: one object, one thread.
 #pragma once
 
 #include <vector>

@@ -12,10 +12,10 @@
 // Output:  power per traced domain (the site, and those with a limit) in bins of 1 s; finer power of the site before
 //          the first fall and around surprises; what was planned; work per job. The same day gives the same result.
 // Cost:    O(jobs x (bins + grants)), see docs/measurements/site_day.md.
-// Threads: one.
 #pragma once
 
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -66,5 +66,26 @@ struct DayRun {
 
 DayRun run_day(const SiteDay& day, std::string_view method, model::SiteObjective objective,
                const std::function<void(double)>& progress = {});
+
+// What is random about a day: where jobs begin, what they draw, how long grants take.
+// Input:   a seed. Normal and uniform numbers are made here, since those of libraries differ.
+// Output:  the same numbers for the same seed and day, whatever the method.
+
+class DayDice {
+ public:
+  explicit DayDice(std::uint64_t seed) : engine_(seed) {}
+  double uniform();  ///< in [0, 1)
+  double normal();
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+/// Per job: the part of its first iteration that is over at 0 s.
+std::vector<double> draw_places(const SiteDay& day);
+/// Per job: power over that of its profile, at least a tenth.
+std::vector<double> draw_factors(const SiteDay& day);
+/// Of one grant to one rank, in s.
+double draw_delay_s(const GrantDelay& delay, DayDice& dice);
 
 }  // namespace perseus::site_emulator

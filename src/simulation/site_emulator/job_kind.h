@@ -6,7 +6,6 @@
 // Input:   a valid DAG; plans that fit it.
 // Output:  a number for each different way: equal ways have equal numbers.
 // Cost:    an iteration per way.
-// Threads: one object, one thread.
 #pragma once
 
 #include <deque>
@@ -18,7 +17,7 @@
 #include "planning/model/computation_dag.h"
 #include "planning/model/frontier.h"
 #include "planning/site/window_guard.h"
-#include "simulation/site_emulator/energy_over_time.h"
+#include "simulation/site_emulator/power_trace.h"
 #include "simulation/site_emulator/switched_iteration.h"
 
 namespace perseus::site_emulator {

@@ -7,7 +7,6 @@
 // Input:   a kind, a way that it runs in at first, and the part of an iteration that is over at 0 s.
 // Output:  calls `sink` with runs of iterations in the order of time, without gaps; they stay valid during the call.
 // Cost:    an iteration per fall.
-// Threads: one object, one thread.
 #pragma once
 
 #include <functional>

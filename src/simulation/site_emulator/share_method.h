@@ -8,7 +8,6 @@
 //          The last three use one number for all jobs of a domain: the largest with which they fit, or the least that
 //          there is. A job in several limited domains gets the least of their numbers.
 // Cost:    an allocation; or 40 evaluations of all jobs for each limited domain.
-// Threads: one object, one thread.
 #pragma once
 
 #include <memory>

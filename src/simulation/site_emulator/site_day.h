@@ -1,7 +1,6 @@
 // A day of a site: what its limits are, what happens unannounced, and how long a grant takes to reach a rank.
 //
 // Units:   W of the accelerators.
-// Threads: plain values.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,6 @@
 //          with the last computation under an earlier plan and has the last one. With one plan, the run of
 //          planning/checker/plan_run.h. Computations of no time have no power.
 // Cost:    O(computations log computations).
-// Threads: one object, one thread.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,6 @@
 #include "training/clock_control/helper_process.h"
 #include "training/clock_control/lease.h"
 #include "training/clock_control/mailbox.h"
-#include "training/clock_control/open_mailboxes.h"
 #include "training/clock_control/quiet_thread.h"
 #include "training/clock_control/start_helper.h"
 #include "training/device/ceiling_gpu.h"

@@ -1,17 +1,46 @@
 #include "training/device/nvml_library.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <vector>
 
-#include "training/device/dynamic_library.h"
+#include "base/result.h"
 #include "training/device/nvml_codes.h"
 
 namespace perseus::device {
 namespace {
+
+// A library that is loaded at run time if it is present, and its functions, each of which may be missing.
+// Input:   names to try, in order.
+// Output:  a handle, for as long as the process lives: drivers' libraries do not survive dlclose().
+// Errors:  the loader's message about the last name.
+
+class DynamicLibrary {
+ public:
+  static Result<DynamicLibrary> load(const std::vector<std::string>& names) {
+    std::string why = "no name to load";
+    for (const std::string& name : names) {
+      if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return DynamicLibrary(handle);
+      if (const char* said = dlerror()) why = said;
+    }
+    return Error{ErrorCode::not_found, why};
+  }
+
+  /// Null: the library has no such function.
+  template <class Function>
+  void find(Function*& function, const char* name) const {
+    function = reinterpret_cast<Function*>(dlsym(handle_, name));
+  }
+
+ private:
+  explicit DynamicLibrary(void* handle) : handle_(handle) {}
+  void* handle_;
+};
 
 NvmlLibrary functions_of(const DynamicLibrary& library) {
   NvmlLibrary nvml{};

@@ -18,7 +18,7 @@
 #include "planning/site/power_curve.h"
 #include "simulation/site_emulator/day_feedback.h"
 #include "simulation/site_emulator/day_figures.h"
-#include "simulation/site_emulator/drawn_jobs.h"
+#include "simulation/site_emulator/day_run.h"
 #include "simulation/site_emulator/running_job.h"
 #include "simulation/site_emulator/share_method.h"
 #include "simulation/site_emulator/switched_iteration.h"
