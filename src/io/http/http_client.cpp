@@ -11,7 +11,6 @@
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
-#include <limits>
 #include <utility>
 
 #include "io/http/tls.h"
@@ -48,27 +47,19 @@ class Waited {
 };
 
 using Request = http::request<http::string_body>;
-struct Head {
-  int status = 0;
-  std::string content_type, etag, retry_after;
-  bool standby = false;
-};
-using OnHead = std::function<bool(const Head&)>;
-using OnBytes = std::function<bool(std::string_view)>;
 
 /// Progress of an exchange, and whether the connection is reusable.
 struct Outcome {
   error_code problem;
   bool answered = false;  ///< a byte of an answer arrived
   bool reusable = false;
+  bool passed_over = false;
 };
 
-constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
-
-/// Sends the request and passes the answer's body on in pieces, until `on_bytes` returns false.
+/// Sends the request and reads the answer; `passes_over`: not that of a server that stands by.
 template <class Stream>
 Outcome exchange(Stream& stream, Waited& waited, std::chrono::steady_clock::time_point ends, const Request& request,
-                 std::uint64_t most_bytes, const OnHead& on_head, const OnBytes& on_bytes) {
+                 std::uint64_t most_bytes, bool passes_over, HttpReply& reply) {
   http::async_write(stream, request, waited());
   if (const error_code problem = waited.wait()) return {problem};
   beast::flat_buffer buffer;
@@ -78,23 +69,18 @@ Outcome exchange(Stream& stream, Waited& waited, std::chrono::steady_clock::time
   http::async_read_header(stream, buffer, parser, waited());
   if (const error_code problem = waited.wait()) return {problem, parser.got_some()};
   const auto& head = parser.get();
-  const Head read{static_cast<int>(head.result_int()), std::string(head[http::field::content_type]),
-                  std::string(head[http::field::etag]), std::string(head[http::field::retry_after]),
-                  head.find(kStandbyHeader) != head.end()};
-  const bool endless = on_head(read);
-  if (endless) beast::get_lowest_layer(stream).expires_never();
+  reply = {static_cast<int>(head.result_int()), std::string(head[http::field::content_type]), "",
+           std::string(head[http::field::etag]), std::string(head[http::field::retry_after])};
+  if (passes_over && head.find(kStandbyHeader) != head.end()) return {{}, true, false, true};
   std::array<char, 8192> bytes;
   while (!parser.is_done()) {
     parser.get().body() = {bytes.data(), bytes.size(), true};
     http::async_read_some(stream, buffer, parser, waited());
     error_code problem = waited.wait();
-    const std::size_t count = bytes.size() - parser.get().body().size;
-    if (count > 0 && !on_bytes({bytes.data(), count})) return {{}, true};
+    reply.body.append(bytes.data(), bytes.size() - parser.get().body().size);
     if (problem == http::error::need_buffer) problem = {};
     // The stream's timer does not end an answer whose next bytes are always there.
-    if (!endless && !problem && !parser.is_done() && std::chrono::steady_clock::now() >= ends) {
-      problem = beast::error::timeout;
-    }
+    if (!problem && !parser.is_done() && std::chrono::steady_clock::now() >= ends) { problem = beast::error::timeout; }
     if (problem) return {problem, true};
   }
   return {{}, true, parser.keep_alive() && buffer.size() == 0};
@@ -117,8 +103,8 @@ class HttpConnection::Transport {
 
   /// With the server of the last call. With the next one if it cannot be reached or stands by; after a call that was
   /// cut off, from the next call on.
-  Status talk(const HttpCall& call, const std::string& last_id, const OnHead& on_head, const OnBytes& on_bytes,
-              bool endless, bool keep, const std::stop_token& stop) {
+  Result<HttpReply> talk(const HttpCall& call, bool keep, const std::stop_token& stop) {
+    HttpReply reply;
     bool reusable = false;
     // Also after an exception: a pending operation is never continued.
     const auto tidy = std::unique_ptr<bool, std::function<void(bool*)>>(&reusable, [this](const bool* keeps) {
@@ -131,13 +117,13 @@ class HttpConnection::Transport {
     const auto ends = std::chrono::steady_clock::now() + peer_.timeout;
     for (std::size_t others = urls->size() - 1;; --others) {
       url_ = (*urls)[at_ % urls->size()];
-      const Asked asked =
-          ask(waited, {ends, others, endless}, request_of(call, last_id, keep), on_head, on_bytes, stop);
+      const Asked asked = ask(waited, {ends, others}, request_of(call, keep), reply, stop);
       reusable = keep && asked.reusable;
-      if (asked.status && !asked.not_begun) return Ok{};
+      if (asked.status && !asked.not_begun) return reply;
       drop_streams();
       ++at_;
-      if (others == 0 || !asked.not_begun || stop.stop_requested()) return asked.status;
+      if (others > 0 && asked.not_begun && !stop.stop_requested()) continue;
+      return asked.status ? Result<HttpReply>(reply) : asked.status.error();
     }
   }
 
@@ -151,7 +137,6 @@ class HttpConnection::Transport {
   struct Patience {
     Until ends;
     std::size_t others;  ///< servers left to ask
-    bool endless;
     /// A host that does not answer must leave time for the others.
     [[nodiscard]] Until connected_by() const {
       constexpr std::chrono::seconds longest{3};
@@ -164,26 +149,20 @@ class HttpConnection::Transport {
     bool reusable = false;
   };
 
-  Asked ask(Waited& waited, const Patience& patience, const Request& request, const OnHead& on_head,
-            const OnBytes& on_bytes, const std::stop_token& stop) {
-    bool passed_over = false;
-    const OnHead head = [&](const Head& of) {
-      passed_over = of.standby && patience.others > 0;
-      return !passed_over && on_head(of);
-    };
-    const OnBytes bytes = [&](std::string_view some) { return !passed_over && on_bytes(some); };
+  Asked ask(Waited& waited, const Patience& patience, const Request& request, HttpReply& reply,
+            const std::stop_token& stop) {
     const bool kept = connected();
     if (Status made = connect(waited, patience.connected_by()); !made) return {made, true};
-    Outcome outcome = exchange_by(waited, patience.ends, request, patience.endless, head, bytes);
+    Outcome outcome = exchange_by(waited, patience, request, reply);
     const bool closed_meanwhile = kept && outcome.problem && !outcome.answered && !stop.stop_requested() &&
                                   outcome.problem != beast::error::timeout;
     if (closed_meanwhile) {
       drop_streams();
       if (Status made = connect(waited, patience.connected_by()); !made) return {made, true};
-      outcome = exchange_by(waited, patience.ends, request, patience.endless, head, bytes);
+      outcome = exchange_by(waited, patience, request, reply);
     }
     if (outcome.problem) return {failure(outcome.problem)};
-    return {Ok{}, passed_over, outcome.reusable};
+    return {Ok{}, outcome.passed_over, outcome.reusable};
   }
 
   void drop_streams() {
@@ -199,7 +178,7 @@ class HttpConnection::Transport {
   }
   [[nodiscard]] double timeout_s() const { return static_cast<double>(peer_.timeout.count()) / 1000; }
 
-  [[nodiscard]] Request request_of(const HttpCall& call, const std::string& last_id, bool keep) const {
+  [[nodiscard]] Request request_of(const HttpCall& call, bool keep) const {
     Request request{http::string_to_verb(call.method), url_.path + call.target, 11};
     request.set(http::field::host, format_host_port(url_.address));
     request.set(http::field::user_agent, "perseus");
@@ -209,7 +188,6 @@ class HttpConnection::Transport {
     if (!call.authorization.empty()) request.set(http::field::authorization, call.authorization);
     if (!call.idempotency_key.empty()) request.set("Idempotency-Key", call.idempotency_key);
     if (!call.if_match.empty()) request.set(http::field::if_match, call.if_match);
-    if (!last_id.empty()) request.set("Last-Event-ID", last_id);
     if (!call.body.empty()) request.set(http::field::content_type, call.content_type);
     request.body() = call.body;
     request.prepare_payload();
@@ -256,15 +234,14 @@ class HttpConnection::Transport {
     return Ok{};
   }
 
-  Outcome exchange_by(Waited& waited, Until ends, const Request& request, bool endless, const OnHead& on_head,
-                      const OnBytes& on_bytes) {
-    const std::uint64_t most_bytes = endless ? kEndless : peer_.most_body_bytes;
+  Outcome exchange_by(Waited& waited, const Patience& patience, const Request& request, HttpReply& reply) {
+    const bool passes_over = patience.others > 0;
     if (secure_) {
-      beast::get_lowest_layer(*secure_).expires_at(ends);
-      return exchange(*secure_, waited, ends, request, most_bytes, on_head, on_bytes);
+      beast::get_lowest_layer(*secure_).expires_at(patience.ends);
+      return exchange(*secure_, waited, patience.ends, request, peer_.most_body_bytes, passes_over, reply);
     }
-    plain_->expires_at(ends);
-    return exchange(*plain_, waited, ends, request, most_bytes, on_head, on_bytes);
+    plain_->expires_at(patience.ends);
+    return exchange(*plain_, waited, patience.ends, request, peer_.most_body_bytes, passes_over, reply);
   }
 
   HttpPeer peer_;
@@ -290,25 +267,11 @@ namespace {
 
 Result<HttpReply> whole_reply(HttpConnection::Transport& transport, const HttpCall& call, bool keep,
                               const std::stop_token& stop) {
-  HttpReply reply;
-  const auto on_head = [&](const Head& head) {
-    reply.status = head.status;
-    reply.content_type = head.content_type;
-    reply.etag = head.etag;
-    reply.retry_after = head.retry_after;
-    return false;
-  };
-  const auto on_bytes = [&](std::string_view bytes) {
-    reply.body += bytes;
-    return true;
-  };
   try {
-    const Status done = transport.talk(call, {}, on_head, on_bytes, false, keep, stop);
-    if (!done) return done.error();
+    return transport.talk(call, keep, stop);
   } catch (const std::exception& error) {  // usually a temporary lack of descriptors or memory
     return transport.unavailable(fmt::format("cannot connect: {}", error.what()));
   }
-  return reply;
 }
 
 }  // namespace
@@ -320,63 +283,6 @@ Result<HttpReply> HttpConnection::call(const HttpCall& call, const std::stop_tok
 Result<HttpReply> http_call(const HttpPeer& peer, const HttpCall& call, const std::stop_token& stop) {
   HttpConnection::Transport transport(peer);
   return whole_reply(transport, call, false, stop);
-}
-
-Result<HttpReply> follow_events(const HttpPeer& peer, const std::string& target, const std::string& after,
-                                const std::function<bool(const ServerSentEvent&)>& on_event) {
-  HttpReply reply;
-  EventReader reader;
-  bool stream = false;
-  const auto on_head = [&](const Head& head) {
-    reply.status = head.status;
-    reply.content_type = head.content_type;
-    stream = head.status == 200 && head.content_type.starts_with("text/event-stream");
-    return stream;
-  };
-  const auto on_bytes = [&](std::string_view bytes) {
-    if (!stream) {
-      reply.body += bytes;
-      return true;
-    }
-    reader.put(bytes);
-    while (const auto event = reader.next()) {
-      if (!on_event(*event)) return false;
-    }
-    return true;
-  };
-  const Status done =
-      HttpConnection::Transport(peer).talk({"GET", target, "", ""}, after, on_head, on_bytes, true, false, {});
-  if (!done) return done.error();
-  return reply;
-}
-
-void EventReader::put(std::string_view bytes) { text_ += bytes; }
-
-std::optional<ServerSentEvent> EventReader::next() {
-  while (true) {
-    const std::size_t end = text_.find('\n');
-    if (end == std::string::npos) return std::nullopt;
-    std::string line = text_.substr(0, end);
-    text_.erase(0, end + 1);
-    if (line.ends_with('\r')) line.pop_back();
-    if (line.empty()) {
-      if (!std::exchange(has_data_, false)) continue;
-      ServerSentEvent event = std::exchange(event_, {});
-      event_.id = event.id;  // remains until another one arrives
-      return event;
-    }
-    const std::size_t colon = line.find(':');
-    const std::string field = line.substr(0, colon);
-    std::string value = colon == std::string::npos ? "" : line.substr(colon + 1);
-    if (value.starts_with(' ')) value.erase(0, 1);
-    if (field == "id") event_.id = value;
-    if (field == "event") event_.name = value;
-    if (field == "data") {
-      if (has_data_) event_.data += '\n';
-      event_.data += value;
-      has_data_ = true;
-    }
-  }
 }
 
 }  // namespace perseus::http

@@ -2,17 +2,17 @@
 //
 // Input:   a server's URL, or several of servers of which one serves and the others stand by; optionally a bearer
 //          token; the request.
-// Output:  the whole answer, whatever its status; or server-sent events one after another.
+// Output:  the whole answer, whatever its status.
 // Errors:  unavailable with the URL and the reason (no server, time-out, invalid certificate, stop requested); usage
 //          for an invalid URL.
-// Cost:    http_call() and follow_events(): a connection each. HttpConnection: one for all its calls, about ten times
+// Cost:    http_call(): a connection each. HttpConnection: one for all its calls, about ten times
 //          cheaper with TLS.
 // Threads: blocks. The functions: any. An HttpConnection: one at a time.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -48,10 +48,6 @@ struct HttpReply {
   std::string retry_after = {};  ///< the header's value; empty: none
 };
 
-struct ServerSentEvent {
-  std::string id, name, data;
-};
-
 /// Connects at first use, and again after the server has closed the connection (idle, restarted) or a call has
 /// failed. If a kept connection turns out to be closed before the first byte of an answer, the request is sent again:
 /// the server may see it twice, so calls must be idempotent.
@@ -77,22 +73,5 @@ class HttpConnection {
 
 /// Returns at once when `stop` is requested, except during the lookup of the server's name.
 Result<HttpReply> http_call(const HttpPeer& peer, const HttpCall& call, const std::stop_token& stop = {});
-
-/// Follows an event stream after the event `after` (if any) until `on_event` returns false or the stream ends. An
-/// answer other than a stream is returned; for a stream the result is status 200 with an empty body.
-Result<HttpReply> follow_events(const HttpPeer& peer, const std::string& target, const std::string& after,
-                                const std::function<bool(const ServerSentEvent&)>& on_event);
-
-/// Splits a text/event-stream into events; bytes may arrive in any pieces.
-class EventReader {
- public:
-  void put(std::string_view bytes);
-  std::optional<ServerSentEvent> next();
-
- private:
-  std::string text_;
-  ServerSentEvent event_;
-  bool has_data_ = false;
-};
 
 }  // namespace perseus::http

@@ -5,8 +5,11 @@
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/read_until.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
 #include <thread>
 
 #include "base/clock.h"
@@ -152,10 +155,15 @@ TEST(ServiceThreads, ClientsFromEverywhereAtOnce) {
   {
     Running server(database);
     std::thread reader([&] {
-      const auto followed = follow_events(server.peer, "/v1/events", "", [&](const ServerSentEvent& event) {
-        return event.name != "straggler_in_force";  // the first of these events
-      });
-      EXPECT_TRUE(followed.ok());
+      // The first event of this name.
+      asio::io_context io;
+      asio::ip::tcp::socket socket(io);
+      const auto port = static_cast<std::uint16_t>(std::stoi(server.peer.url.substr(server.peer.url.rfind(':') + 1)));
+      socket.connect({asio::ip::make_address("127.0.0.1"), port});
+      const std::string request = "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+      asio::write(socket, asio::buffer(request));
+      std::string read;
+      EXPECT_GT(asio::read_until(socket, asio::dynamic_buffer(read), "event: straggler_in_force"), 0U);
     });
     EXPECT_TRUE(testing::eventually(
         [&] { return asked(server.peer, "GET", "/metrics").find("perseus_subscriptions 1\n") != std::string::npos; }));
