@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/jitter.h"
 #include "evaluation/calibration/calibrate.h"
-#include "evaluation/calibration/jitter.h"
 #include "evaluation/calibration/least_squares.h"
 #include "io/formats/csv.h"
 #include "io/formats/file.h"

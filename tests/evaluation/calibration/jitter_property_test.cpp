@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "evaluation/calibration/jitter.h"
+#include "bench/jitter.h"
 #include "oracles/instances.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/make_schedule.h"

@@ -1,4 +1,4 @@
-#include "evaluation/calibration/jitter.h"
+#include "bench/jitter.h"
 
 #include <algorithm>
 #include <cmath>
