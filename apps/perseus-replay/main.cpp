@@ -43,7 +43,6 @@ struct Arguments {
   int microbatches = 1, chunks = 1;
   double blocking_power_w = 0;
   std::string transfer_latency = "0";
-  bool blocking_transfers = false;
   replay::WorkerPlace place;
   std::string server, job_name, profile_name, helper, facts;
   bool measure_blocking_power = false;
@@ -206,8 +205,7 @@ Status run(const Arguments& arguments) {
   const Watts blocking_power(arguments.blocking_power_w);
   const auto transfer_latency = formats::parse_transfer_latency(arguments.transfer_latency);
   if (!transfer_latency) return transfer_latency.error();
-  const auto dag =
-      model::build_dag(*profile, *schedule, {blocking_power, *transfer_latency, arguments.blocking_transfers});
+  const auto dag = model::build_dag(*profile, *schedule, {blocking_power, *transfer_latency, false});
   if (!dag) return dag.error();
   auto gpu = simulated_gpu::SimulatedGpu::attach(arguments.gpu);
   if (!gpu) return gpu.error();
@@ -251,7 +249,6 @@ int run_program(int argc, char** argv) {
   app.add_option("--microbatches", a.microbatches)->required();
   app.add_option("--chunks", a.chunks);
   app.add_option("--transfer-latency", a.transfer_latency);
-  app.add_flag("--blocking-transfers", a.blocking_transfers);
   app.add_option("--blocking-power", a.blocking_power_w);
   app.add_option("--replicas", a.place.replicas)->required();
   app.add_option("--ranks", a.place.ranks)->required();

@@ -94,8 +94,8 @@ class Prefix(unittest.TestCase):
             self.assertIn(origin[name], page)
 
     def test_the_demo_finds_its_programs(self):
-        # Iterations of 0.4 s: on a machine with ten times its cores' load, a plan of much shorter ones comes late and is dropped.
-        run(self.program, "demo", "--known-profile", "--stages", "2", "-m", "2", "--iterations", "2", "--time-scale", "1",
+        # Iterations of 0.67 s: on a machine with ten times its cores' load, a plan of much shorter ones comes late and is dropped.
+        run(self.program, "demo", "--known-profile", "--iterations", "2",
             "--dp", "1", "--out", str(self.scratch / "demo"), "--scratch", str(self.scratch / "work"), cwd=self.scratch)
         self.assertTrue(json.loads((self.scratch / "demo/summary.json").read_text()))
 

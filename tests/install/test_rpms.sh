@@ -51,7 +51,7 @@ done
 
 "$root/usr/bin/perseus" plan "$root/usr/share/doc/perseus/data/sample_profile.csv" -m 4 --out "$scratch/plans" >"$scratch/out" 2>&1 ||
   { cat "$scratch/out" && wrong "perseus plan"; }
-"$root/usr/bin/perseus" demo --known-profile --stages 2 -m 2 --iterations 2 --time-scale 1 --dp 1 --out "$scratch/demo" \
+"$root/usr/bin/perseus" demo --known-profile --iterations 2 --dp 1 --out "$scratch/demo" \
   >"$scratch/out" 2>&1 || { cat "$scratch/out" && wrong "the demo"; }
 flags=$(PKG_CONFIG_PATH=$root/usr/share/pkgconfig pkg-config --cflags --libs perseus)
 printf '#include <perseus/perseus.h>\n#include <stdio.h>\nint main(void) { return puts(perseus_version()) < 0; }\n' >"$scratch/main.c"

@@ -24,7 +24,7 @@ while read -r command; do
   count=$((count + 1))
 done < <(sed -n 's/^    \(perseus [^#]*\).*/\1/p' /debs/plan.md)
 [ $count -ge 4 ] || wrong "docs/plan.md has $count commands"
-perseus demo --known-profile --stages 2 -m 2 --iterations 2 --time-scale 1 --dp 1 --out demo >/tmp/out 2>&1 ||
+perseus demo --known-profile --iterations 2 --dp 1 --out demo >/tmp/out 2>&1 ||
   { cat /tmp/out && wrong "the demo"; }
 for page in perseus perseus-plan perseus-job perseus-clockd; do
   man -w $page >/dev/null || wrong "there is no page $page"

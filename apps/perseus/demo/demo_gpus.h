@@ -4,7 +4,6 @@
 // Output:  files for the workers; limits of their power.
 // Errors:  cannot_write; unavailable if a clock stays locked.
 // Cost:    a file per GPU.
-// Threads: one.
 #pragma once
 
 #include <sys/types.h>

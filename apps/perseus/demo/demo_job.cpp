@@ -78,11 +78,10 @@ Result<model::Schedule> schedule_of(const DemoOptions& o, int stages, int& chunk
   const int fixed = model::chunks_fixed_by(o.schedule);
   chunks = fixed != 0 ? fixed : 2;
   if (stages % chunks != 0) {
-    return Error{ErrorCode::usage, fmt::format("{} stages cannot be divided among ranks of {} chunks each; --stages "
-                                               "must be a multiple of that",
-                                               stages, chunks)};
+    return Error{ErrorCode::usage,
+                 fmt::format("{} stages cannot be divided among ranks of {} chunks each", stages, chunks)};
   }
-  return model::make_schedule(o.schedule, {stages / chunks, o.microbatches, chunks});
+  return model::make_schedule(o.schedule, {stages / chunks, kMicrobatches, chunks});
 }
 
 }  // namespace
@@ -109,9 +108,7 @@ Result<DemoJob> demo_job(const DemoOptions& o) {
     if (!profile) return profile.error();
   }
   job.profile = o.stages ? with_stages(*profile, *o.stages) : *std::move(profile);
-  job.blocking_power = o.blocking_power_w ? Watts(*o.blocking_power_w)
-                       : is_sample        ? Watts(kSampleBlockingPower_w)
-                                          : model::guessed_blocking_power(job.profile);
+  job.blocking_power = is_sample ? Watts(kSampleBlockingPower_w) : model::guessed_blocking_power(job.profile);
   const auto set_dag = [&](const model::TransferLatency& transfers) -> Status {
     auto dag = model::build_dag(job.profile, *schedule, {job.blocking_power, transfers, false});
     if (!dag) return dag.error();

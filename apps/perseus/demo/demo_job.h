@@ -7,7 +7,6 @@
 // Errors:  those of reading the profile, of the schedule (instructions that the profile lacks and that cannot be
 //          derived) and of the shape; usage: more workers than kMostWorkers.
 // Cost:    O(DAG).
-// Threads: one.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -24,16 +23,18 @@ namespace perseus::cli {
 /// How many times slower the straggler is; the demo sets the nearest power limit.
 inline constexpr double kStragglerSlowdown = 1.15;
 
+inline constexpr int kMicrobatches = 8;  ///< per iteration and replica
+
 /// Without --time-scale: the largest, and the longest iteration at maximum clock of a job with a smaller one.
 inline constexpr double kMostDefaultScale = 0.5;
 inline constexpr Seconds kDefaultIteration = Seconds(0.67);
 
 struct DemoOptions {
   std::string profile, schedule = "1f1b";
-  int microbatches = 8, replicas = 2, iterations = 10;
-  std::optional<int> stages, server_port;
-  std::optional<double> blocking_power_w, switch_latency_ms;
-  std::optional<double> time_scale;
+  int replicas = 2, iterations = 10;
+  std::optional<int> stages;  ///< of the profile's, evenly apart; the story 'power' alone sets it
+  std::optional<int> server_port;
+  std::optional<double> switch_latency_ms, time_scale;
   bool known_profile = false;
   model::TransferLatency transfer_latency;  ///< between the ranks; the client does not know it
   std::string host_ahead = "unbounded";     ///< or "synchronous", or a number of computations

@@ -8,7 +8,6 @@
 // Input:   the measurements.
 // Errors:  cannot_write.
 // Cost:    O(computations).
-// Threads: one.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,6 @@
 // The programs and libraries that `perseus demo` starts: beside this one in a build, in lib/perseus once installed.
 //
 // Errors:  not_found naming the one that is missing, before any starts.
-// Threads: one.
 #pragma once
 
 #include <string>

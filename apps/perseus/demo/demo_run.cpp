@@ -28,35 +28,33 @@ constexpr double kSavingWithin_pct = 0.3;  // the server's measured saving, of t
 constexpr double kFewestMeasured = 3;      // iterations
 constexpr double kMostLate_pct = 2;        // processes of a machine that the simulation can trust
 
-}  // namespace
-
-class DemoRun::Steps {
+class DemoRun final : public Story<DemoMeasurement> {
  public:
-  Steps(const DemoOptions& options, const DemoJob& job, const DemoScratch& scratch)
+  DemoRun(const DemoOptions& options, const DemoJob& job, const DemoScratch& scratch)
       : o_(options),
         job_(job),
         server_(stage_, scratch),
         gpus_(options, job, scratch),
         training_(options, job, scratch, stage_, server_, gpus_) {}
 
-  Result<DemoMeasurement> run() {
-    for (const auto step : {&Steps::start_processes, &Steps::run_baseline, &Steps::join_server, &Steps::wait_for_plan,
-                            &Steps::run_plan, &Steps::run_straggler, &Steps::end_training}) {
+  Result<DemoMeasurement> run() override {
+    for (const auto step :
+         {&DemoRun::start_processes, &DemoRun::run_baseline, &DemoRun::join_server, &DemoRun::wait_for_plan,
+          &DemoRun::run_plan, &DemoRun::run_straggler, &DemoRun::end_training}) {
       if (const Status done = (this->*step)(); !done) return done.error();
     }
     m_.took_s = stage_.seconds();
     return std::move(m_);
   }
 
-  /// Call after success or failure: ends all processes but the server and unlocks all clocks.
-  Status tidy() {
+  Status tidy() override {
     stage_.clear();
     training_.tidy();
     return gpus_.wait_until_unlocked();
   }
 
-  void keep_server() { server_.keep(); }
-  void stop_server() { server_.stop(); }
+  void keep_server() override { server_.keep(); }
+  void stop_server() override { server_.stop(); }
 
  private:
   /// Checks that all required programs exist before any starts.
@@ -324,12 +322,11 @@ class DemoRun::Steps {
   std::vector<replay::JobIteration> before_plan_;  ///< with a client
 };
 
-DemoRun::DemoRun(const DemoOptions& options, const DemoJob& job, const DemoScratch& scratch)
-    : steps_(std::make_unique<Steps>(options, job, scratch)) {}
-DemoRun::~DemoRun() = default;
-Result<DemoMeasurement> DemoRun::run() { return steps_->run(); }
-Status DemoRun::tidy() { return steps_->tidy(); }
-void DemoRun::keep_server() { steps_->keep_server(); }
-void DemoRun::stop_server() { steps_->stop_server(); }
+}  // namespace
+
+std::unique_ptr<Story<DemoMeasurement>> demo_run(const DemoOptions& options, const DemoJob& job,
+                                                 const DemoScratch& scratch) {
+  return std::make_unique<DemoRun>(options, job, scratch);
+}
 
 }  // namespace perseus::cli

@@ -7,7 +7,6 @@
 //          time, or the interrupt (the caller holds an InterruptGuard); cannot_write. However run() ends, tidy() and
 //          stop_server() leave no process and no locked clock; the destructor does the same, and kills.
 // Cost:    that of the training.
-// Threads: one.
 #pragma once
 
 #include <memory>
@@ -18,25 +17,25 @@
 
 namespace perseus::cli {
 
-class DemoRun {
+template <class Measurement>
+class Story {
  public:
-  /// All three must outlive it.
-  DemoRun(const DemoOptions& options, const DemoJob& job, const DemoScratch& scratch);
-  DemoRun(const DemoRun&) = delete;
-  DemoRun& operator=(const DemoRun&) = delete;
-  ~DemoRun();
+  Story() = default;
+  Story(const Story&) = delete;
+  Story& operator=(const Story&) = delete;
+  virtual ~Story() = default;
 
-  Result<DemoMeasurement> run();
+  virtual Result<Measurement> run() = 0;
   /// Call after success or failure: ends all processes but the server and unlocks all clocks. An Error if any is
   /// left.
-  Status tidy();
+  virtual Status tidy() = 0;
   /// Keeps the dashboard running until Ctrl-C.
-  void keep_server();
-  void stop_server();
-
- private:
-  class Steps;
-  std::unique_ptr<Steps> steps_;
+  virtual void keep_server() = 0;
+  virtual void stop_server() = 0;
 };
+
+/// The story 'saving'. All three must outlive it.
+std::unique_ptr<Story<DemoMeasurement>> demo_run(const DemoOptions& options, const DemoJob& job,
+                                                 const DemoScratch& scratch);
 
 }  // namespace perseus::cli

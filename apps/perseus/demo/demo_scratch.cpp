@@ -60,8 +60,7 @@ Result<DemoScratch> DemoScratch::create(const std::string& wanted) {
     path = (temporary / kPrefix).string() + "XXXXXX";
     if (mkdtemp(path.data()) == nullptr) {
       return Error{ErrorCode::cannot_write,
-                   fmt::format("temporary directory {}: {}; set TMPDIR to a directory that can be written to, or give "
-                               "--scratch DIR",
+                   fmt::format("temporary directory {}: {}; set TMPDIR to a directory that can be written to",
                                temporary.string(), std::strerror(errno))};
     }
   } else {

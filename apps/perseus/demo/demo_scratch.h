@@ -5,8 +5,6 @@
 // Problem: nothing must be left behind, even by a killed demo.
 // Input:   a folder that the user wants to keep, or none: a new one in the temporary directory, removed at the end.
 // Errors:  cannot_write naming the folder; conflict: another demo uses the given folder.
-// Cost:    a directory listing.
-// Threads: one.
 #pragma once
 
 #include <string>

@@ -1,7 +1,6 @@
 // Progress of `perseus demo` on standard error: a line a phase, and on a terminal the progress within it.
 //
 // Output:  each line begins with the seconds since this object was made.
-// Threads: one.
 #pragma once
 
 #include <chrono>

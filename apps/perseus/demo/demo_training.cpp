@@ -55,7 +55,7 @@ Status DemoTraining::start(const DemoPrograms& programs) {
     if (replay_) (void)replay_->listen(0);
   });
   stage_.begin(fmt::format("{} workers: {} replicas of {} ranks, {} with {} microbatches, on simulated GPUs", workers(),
-                           o_.replicas, ranks(), o_.schedule, o_.microbatches));
+                           o_.replicas, ranks(), o_.schedule, kMicrobatches));
   return Ok{};
 }
 
@@ -83,7 +83,7 @@ std::vector<std::string> DemoTraining::worker_arguments(const DemoPrograms& prog
                                      "--schedule",
                                      o_.schedule,
                                      "--microbatches",
-                                     std::to_string(o_.microbatches),
+                                     std::to_string(kMicrobatches),
                                      "--chunks",
                                      std::to_string(job_.chunks),
                                      "--blocking-power",
@@ -115,7 +115,7 @@ std::string DemoTraining::profile_name() const {
 
 Status DemoTraining::push_profile() {
   json::object pipeline{{"schedule", o_.schedule},
-                        {"microbatches", o_.microbatches},
+                        {"microbatches", kMicrobatches},
                         {"chunks", job_.chunks},
                         {"blocking_power_w", job_.blocking_power.value()},
                         {"transfer_latency_s", json::parse(formats::format_transfer_latency(o_.transfer_latency))}};

@@ -5,7 +5,6 @@
 // Errors:  unavailable naming the process that ended or is stopped (server, worker, helper), or that no plan is in
 //          force; the interrupt.
 // Cost:    that of the training.
-// Threads: one.
 #pragma once
 
 #include <sys/types.h>

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
-#include <optional>
 #include <random>
 #include <utility>
 
@@ -82,17 +81,19 @@ double most_over_w(const PowerMeasurement& m) {
   return most;
 }
 
-class PowerStory::Steps {
+namespace {
+
+class PowerStory final : public Story<PowerMeasurement> {
  public:
-  Steps(const DemoOptions& options, const DemoScratch& scratch)
+  PowerStory(const DemoOptions& options, const DemoScratch& scratch)
       : o_(options), scratch_(scratch), server_(stage_, scratch) {}
 
-  Result<PowerMeasurement> run() {
-    std::vector<Status (Steps::*)()> steps{&Steps::start_processes, &Steps::wait_for_plans,
-                                           &Steps::measure_without_limit, &Steps::fall};
+  Result<PowerMeasurement> run() override {
+    std::vector<Status (PowerStory::*)()> steps{&PowerStory::start_processes, &PowerStory::wait_for_plans,
+                                                &PowerStory::measure_without_limit, &PowerStory::fall};
     for (int k = 0; k < o_.server_kills; ++k)
-      steps.insert(steps.end(), {&Steps::raise, &Steps::ramp, &Steps::serve_again});
-    steps.push_back(&Steps::kill_job);
+      steps.insert(steps.end(), {&PowerStory::raise, &PowerStory::ramp, &PowerStory::serve_again});
+    steps.push_back(&PowerStory::kill_job);
     for (const auto step : steps) {
       if (const Status done = (this->*step)(); !done) return done.error();
       if (!goes_on_) break;
@@ -103,7 +104,7 @@ class PowerStory::Steps {
     return std::move(m_);
   }
 
-  Status tidy() {
+  Status tidy() override {
     stage_.clear();
     server_.while_waiting({});
     for (const auto& job : jobs_) job->training.tidy();
@@ -113,8 +114,8 @@ class PowerStory::Steps {
     return Ok{};
   }
 
-  void keep_server() { server_.keep(); }
-  void stop_server() { server_.stop(); }
+  void keep_server() override { server_.keep(); }
+  void stop_server() override { server_.stop(); }
 
  private:
   Status start_processes() {
@@ -330,12 +331,12 @@ class PowerStory::Steps {
       without_server.insert(without_server.end(), dead.begin(), dead.end());
       least = std::min(least, static_cast<int>(times(ramp.killed_s, ramp.serves_again_s).size()));
     }
-    m_.jobs.push_back({job.shape,
-                       fmt::format("{}: ranks {}, stages {}, microbatches {}, replicas {}", job.options.schedule,
-                                   job.training.ranks(), job.job.profile.num_stages(), job.options.microbatches,
-                                   job.options.replicas),
-                       job.num_gpus(), static_cast<int>(job.iterations.size()), least, under(1), under(0),
-                       mean_time_s(without_server)});
+    m_.jobs.push_back(
+        {job.shape,
+         fmt::format("{}: ranks {}, stages {}, microbatches {}, replicas {}", job.options.schedule,
+                     job.training.ranks(), job.job.profile.num_stages(), kMicrobatches, job.options.replicas),
+         job.num_gpus(), static_cast<int>(job.iterations.size()), least, under(1), under(0),
+         mean_time_s(without_server)});
   }
 
   void judge() {
@@ -474,12 +475,10 @@ class PowerStory::Steps {
   bool goes_on_ = true;  ///< false: the verdict is no already
 };
 
-PowerStory::PowerStory(const DemoOptions& options, const DemoScratch& scratch)
-    : steps_(std::make_unique<Steps>(options, scratch)) {}
-PowerStory::~PowerStory() = default;
-Result<PowerMeasurement> PowerStory::run() { return steps_->run(); }
-Status PowerStory::tidy() { return steps_->tidy(); }
-void PowerStory::keep_server() { steps_->keep_server(); }
-void PowerStory::stop_server() { steps_->stop_server(); }
+}  // namespace
+
+std::unique_ptr<Story<PowerMeasurement>> power_story(const DemoOptions& options, const DemoScratch& scratch) {
+  return std::make_unique<PowerStory>(options, scratch);
+}
 
 }  // namespace perseus::cli

@@ -8,7 +8,6 @@
 // Output:  the meter's readings, events, and the verdict.
 // Errors:  as DemoRun; but the end of the server that the story kills is none.
 // Cost:    some two minutes, and half a minute for each further end of the server.
-// Threads: one.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -19,7 +18,7 @@
 
 #include "base/result.h"
 #include "demo/demo_job.h"
-#include "demo/demo_scratch.h"
+#include "demo/demo_run.h"
 #include "io/report/report.h"
 #include "simulation/replay/window_verdict.h"
 
@@ -100,22 +99,7 @@ double limit_of_server_w(const PowerMeasurement& m, double limit_w);
 /// The most by which a window's mean exceeds its limit; negative: what was left.
 double most_over_w(const PowerMeasurement& m);
 
-class PowerStory {
- public:
-  PowerStory(const DemoOptions& options, const DemoScratch& scratch);
-  PowerStory(const PowerStory&) = delete;
-  PowerStory& operator=(const PowerStory&) = delete;
-  ~PowerStory();
-
-  Result<PowerMeasurement> run();
-  /// As DemoRun's.
-  Status tidy();
-  void keep_server();
-  void stop_server();
-
- private:
-  class Steps;
-  std::unique_ptr<Steps> steps_;
-};
+/// Both must outlive it.
+std::unique_ptr<Story<PowerMeasurement>> power_story(const DemoOptions& options, const DemoScratch& scratch);
 
 }  // namespace perseus::cli

@@ -16,15 +16,14 @@ namespace {
 struct Shape {
   const char* name;
   const char* schedule;
-  int stages, microbatches, replicas;
+  int stages, replicas;
 };
 constexpr std::array<Shape, 3> kShapes{
-    {{"pipeline", "1f1b", 4, 8, 1}, {"interleaved", "interleaved-1f1b", 4, 8, 1}, {"replicas", "1f1b", 1, 8, 2}}};
+    {{"pipeline", "1f1b", 4, 1}, {"interleaved", "interleaved-1f1b", 4, 1}, {"replicas", "1f1b", 1, 2}}};
 
 DemoOptions options_of(const Shape& shape, DemoOptions options, int first_gpu) {
   options.schedule = shape.schedule;
   options.stages = shape.stages;
-  options.microbatches = shape.microbatches;
   options.replicas = shape.replicas;
   options.first_gpu = first_gpu;
   options.job_name = shape.name;

@@ -3,7 +3,6 @@
 // Input:   the demo's options, but for the shape; a scratch folder, in which each job has one of its own.
 // Output:  their iterations as they come; the reserve that a meter over a window needs.
 // Errors:  those of starting and of workers that end; the interrupt.
-// Threads: one.
 #pragma once
 
 #include <memory>

@@ -33,47 +33,42 @@ std::string time_of(double time_s) { return time_s > 0 ? report::text_of(Seconds
 
 Table windows_of(const PowerMeasurement& m) {
   const auto verdict = [&](int k) -> const replay::WindowVerdict& { return m.verdicts[k]; };
-  return table_of<int>(
-      indices_of(m.judged),
-      {{"name", [&](int k) { return m.judged[k].name; }, "time"},
-       {"from_s", [&](int k) { return m.judged[k].from_s; }, "from", kSeconds},
-       {"until_s", [&](int k) { return m.judged[k].until_s; }, "to", kSeconds},
-       {"windows", [&](int k) { return verdict(k).windows; }, "windows"},
-       {"over", [&](int k) { return verdict(k).over; }, "over"},
-       {"power_w", [&](int k) { return verdict(k).power_w; }},
-       {"limit_w", [&](int k) { return verdict(k).limit_w; }},
-       {"begins_s", [&](int k) { return verdict(k).begins_s; }, "closest: at", kSeconds},
-       {"mean_w", [&](int k) { return verdict(k).mean_w; }},
-       {"limit", [&](int k) { return verdict(k).limit_w; }, "limit", kWatts, 1, false},
-       {"mean", [&](int k) { return verdict(k).power_w; }, "mean", kWatts, 1, false},
-       {"left", [&](int k) { return verdict(k).limit_w - verdict(k).power_w; }, "left", kWatts, 1, false}});
+  return table_of<int>(indices_of(m.judged),
+                       {{"name", [&](int k) { return m.judged[k].name; }, "time"},
+                        {"from_s", [&](int k) { return m.judged[k].from_s; }, "from", kSeconds},
+                        {"until_s", [&](int k) { return m.judged[k].until_s; }, "to", kSeconds},
+                        {"windows", [&](int k) { return verdict(k).windows; }, "windows"},
+                        {"over", [&](int k) { return verdict(k).over; }, "over"},
+                        {"power_w", [&](int k) { return verdict(k).power_w; }},
+                        {"limit_w", [&](int k) { return verdict(k).limit_w; }},
+                        {"begins_s", [&](int k) { return verdict(k).begins_s; }, "closest: at", kSeconds},
+                        {"mean_w", [&](int k) { return verdict(k).mean_w; }},
+                        {"-limit", [&](int k) { return verdict(k).limit_w; }, "limit", kWatts},
+                        {"-mean", [&](int k) { return verdict(k).power_w; }, "mean", kWatts},
+                        {"-left", [&](int k) { return verdict(k).limit_w - verdict(k).power_w; }, "left", kWatts}});
 }
 
 Table jobs_of(const PowerMeasurement& m) {
   using Job = StoryJobFigures;
-  return table_of<Job>(
-      m.jobs,
-      {{"job", [](const Job& j) { return fmt::format("{} ({})", j.shape, j.description); }, "job", {}, 1, false},
-       {"name", &Job::shape},
-       {"shape", &Job::description},
-       {"gpus", &Job::gpus, "GPUs"},
-       {"iterations", &Job::iterations, "iterations"},
-       {"iterations_without_server", &Job::iterations_without_server, "without a server"},
-       {"iteration_high_s", &Job::high_s, "time, high limit", time_of},
-       {"iteration_low_s", &Job::low_s, "low limit", time_of},
-       {"iteration_without_server_s", &Job::without_server_s, "without a server", time_of}});
+  return table_of<Job>(m.jobs,
+                       {{"-job", [](const Job& j) { return fmt::format("{} ({})", j.shape, j.description); }, "job"},
+                        {"name", &Job::shape},
+                        {"shape", &Job::description},
+                        {"gpus", &Job::gpus, "GPUs"},
+                        {"iterations", &Job::iterations, "iterations"},
+                        {"iterations_without_server", &Job::iterations_without_server, "without a server"},
+                        {"iteration_high_s", &Job::high_s, "time, high limit", time_of},
+                        {"iteration_low_s", &Job::low_s, "low limit", time_of},
+                        {"iteration_without_server_s", &Job::without_server_s, "without a server", time_of}});
 }
 
 json::object summary_of(const PowerMeasurement& m) {
-  json::array limit, ramps;
-  for (const replay::LimitPoint& point : m.limits)
-    limit.push_back(json::object{{"at_s", point.at_s}, {"limit_w", point.limit_w}});
-  for (const StoryRamp& ramp : m.ramps) {
-    ramps.push_back(json::object{{"from_s", ramp.from_s},
-                                 {"until_s", ramp.until_s},
-                                 {"killed_s", ramp.killed_s},
-                                 {"serves_again_s", ramp.serves_again_s}});
-  }
+  const Table limits = table_of<replay::LimitPoint>(
+      m.limits, {{"at_s", &replay::LimitPoint::at_s}, {"limit_w", &replay::LimitPoint::limit_w}});
+  const Table ramps = table_of<StoryRamp>(m.ramps, {{"from_s", &StoryRamp::from_s},
+                                                    {"until_s", &StoryRamp::until_s},
+                                                    {"killed_s", &StoryRamp::killed_s},
+                                                    {"serves_again_s", &StoryRamp::serves_again_s}});
   json::value fall, kill;
   if (m.fall) fall = {{"at_s", m.fall->at_s}, {"acted_s", m.fall->acted_s}, {"in_time", m.fall->in_time}};
   if (m.kill) {
@@ -104,10 +99,10 @@ json::object summary_of(const PowerMeasurement& m) {
           {"server_limit_w", limit_of_server_w(m, m.limit_w)},
           {"server_low_limit_w", limit_of_server_w(m, m.low_limit_w)},
           {"seed", m.seed},
-          {"limit", std::move(limit)},
+          {"limit", limits.json()},
           {"judged", windows_of(m).json()},
           {"fall", std::move(fall)},
-          {"ramps", std::move(ramps)},
+          {"ramps", ramps.json()},
           {"kill", std::move(kill)},
           {"jobs", jobs_of(m).json()},
           {"took_s", m.took_s}};
@@ -138,13 +133,6 @@ std::string power_csv(const PowerMeasurement& m) {
                        limit_w > 0 ? fmt::format("{:.2f}", limit_w) : "",
                        whole && is_judged(m, m.readings[k - steps].at_s, at_s) ? 1 : 0);
   }
-  return csv;
-}
-
-std::string server_csv(const PowerMeasurement& m) {
-  std::string csv = "time_s,planned_w,counted_w\n";
-  for (const ServerReading& r : m.server)
-    csv += fmt::format("{:.2f},{:.2f},{:.2f}\n", r.at_s, r.planned_w, r.counted_w);
   return csv;
 }
 
@@ -282,7 +270,10 @@ Result<bool> write_power_output(const std::filesystem::path& directory, const Po
       directory, files_of_a_story(),
       {{"summary.json", power_summary_json(m)},
        {"power.csv", power_csv(m)},
-       {"server.csv", server_csv(m)},
+       {"server.csv", table_of<ServerReading>(m.server, {{"time_s:.2f", &ServerReading::at_s},
+                                                         {"planned_w:.2f", &ServerReading::planned_w},
+                                                         {"counted_w:.2f", &ServerReading::counted_w}})
+                          .csv()},
        {"report.html", [&](const report::Sink& sink) { report::write_static_page(page_of(m), sink); }}});
 }
 

@@ -7,7 +7,6 @@
 //           DIR/server.csv      what the server planned and counted
 // Input:   the measurement.
 // Errors:  cannot_write.
-// Threads: one.
 #pragma once
 
 #include <filesystem>

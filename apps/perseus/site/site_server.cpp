@@ -259,14 +259,9 @@ void add_limit(CLI::App& group, Command& command) {
       ->required()
       ->check(number_within(kMeteredWatts.least, kMeteredWatts.most, "W"));
   const CLI::Validator instants = number_within(kInstants.least, kInstants.most, "seconds since 1970");
-  action->add_option("--from", limit->from_s, "Unix time at which it begins; default: now")
-      ->type_name("TIME")
-      ->check(instants);
-  action
-      ->add_option("--until", limit->until_s,
-                   "Unix time at which the limits of before apply again; default: never, later limits are removed")
-      ->type_name("TIME")
-      ->check(instants);
+  add_value(*action, "--from TIME", limit->from_s, "Unix time at which it begins; default: now", instants);
+  add_value(*action, "--until TIME", limit->until_s,
+            "Unix time at which the limits of before apply again; default: never, later limits are removed", instants);
   action->callback([peer, limit, &command] {
     command.run = [peer, limit, &command]() -> Result<int> {
       const double now_s = SystemClock().now_s();
@@ -288,13 +283,11 @@ void add_meter(CLI::App& group, Command& command) {
   struct Reading {
     std::string domain;
     double watts = 0;
-    std::optional<double> at_s;
   };
   auto reading = std::make_shared<Reading>();
   auto* action = add_action(group, command, "meter", "Tell a server what the meter of a domain reads",
                             [reading]() -> Result<http::HttpCall> {
-                              json::object one{{"domain", reading->domain}, {"power_w", reading->watts}};
-                              if (reading->at_s) one["at_s"] = *reading->at_s;
+                              const json::object one{{"domain", reading->domain}, {"power_w", reading->watts}};
                               const json::object body{{"readings", json::array{one}}};
                               return http::HttpCall{"POST", "/v1/site/meter", formats::json_text(body)};
                             });
@@ -302,9 +295,6 @@ void add_meter(CLI::App& group, Command& command) {
   action->add_option("WATTS", reading->watts, "Mean power since the last reading, as metered")
       ->required()
       ->check(number_within(kMeteredWatts.least, kMeteredWatts.most, "W"));
-  action->add_option("--at", reading->at_s, "Unix time of the reading; default: now")
-      ->type_name("TIME")
-      ->check(number_within(kInstants.least, kInstants.most, "seconds since 1970"));
 }
 
 /// The document as text: a limit without watts says so.

@@ -36,26 +36,41 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto patience = std::chrono::seconds(60);
 
+/// Stages of which each has more to do than the one before, at four clocks.
+std::string few_clocks(const ScratchFolder& scratch, double times = 1, int stages = 2) {
+  std::string csv = "stage,instruction,frequency,time,energy\n";
+  for (int stage = 0; stage < stages; ++stage) {
+    for (const int mhz : {1400, 1200, 1000, 800}) {
+      const double share = mhz / 1400.0, power_w = 100 + 200 * share * share * share;
+      for (const auto& [instruction, time_s] : {std::pair("forward", 0.01), std::pair("backward", 0.02)}) {
+        const double t = times * (1 + 0.5 * stage) * time_s / share;
+        csv += std::to_string(stage) + ',' + instruction + ',' + std::to_string(mhz) + ',' + std::to_string(t) + ',' +
+               std::to_string(t * power_w) + '\n';
+      }
+    }
+  }
+  const std::string path = scratch.path("few_clocks_of_" + std::to_string(stages) + ".csv");
+  std::ofstream(path) << csv;
+  return path;
+}
+
 /// A short demo of two stages.
 std::vector<std::string> small_demo(const ScratchFolder& scratch, int iterations = 2) {
-  std::vector<std::string> words{"demo",
-                                 "--known-profile",
-                                 "--json",
-                                 "--stages",
-                                 "2",
-                                 "-m",
-                                 "3",
-                                 "--iterations",
-                                 std::to_string(iterations),
-                                 "--time-scale",
-                                 "0.2",
-                                 "--dp",
-                                 "1",
-                                 "--out",
-                                 scratch.path("out"),
-                                 "--scratch",
-                                 scratch.path("work")};
-  return words;
+  return {"demo",
+          "--known-profile",
+          "--json",
+          "--profile",
+          few_clocks(scratch),
+          "--iterations",
+          std::to_string(iterations),
+          "--time-scale",
+          "0.5",
+          "--dp",
+          "1",
+          "--out",
+          scratch.path("out"),
+          "--scratch",
+          scratch.path("work")};
 }
 
 /// Processes of that demo: its scratch folder is in their command lines.
@@ -233,49 +248,14 @@ TEST(Demo, LeavesASummaryAndNothingElse) {
   expect_nothing_left(scratch);
 }
 
-/// Two stages, the second with more to do, at four clocks.
-std::string few_clocks(const ScratchFolder& scratch, double times = 1) {
-  std::string csv = "stage,instruction,frequency,time,energy\n";
-  for (const int stage : {0, 1}) {
-    for (const int mhz : {1400, 1200, 1000, 800}) {
-      const double share = mhz / 1400.0, power_w = 100 + 200 * share * share * share;
-      for (const auto& [instruction, time_s] : {std::pair("forward", 0.01), std::pair("backward", 0.02)}) {
-        const double t = times * (1 + 0.5 * stage) * time_s / share;
-        csv += std::to_string(stage) + ',' + instruction + ',' + std::to_string(mhz) + ',' + std::to_string(t) + ',' +
-               std::to_string(t * power_w) + '\n';
-      }
-    }
-  }
-  const std::string path = scratch.path("few_clocks.csv");
-  std::ofstream(path) << csv;
-  return path;
-}
-
 // The complete loop: the clients have no profile and measure that of the GPUs online.
 TEST(Demo, MeasuresTheProfileWhileItTrains) {
   const ScratchFolder scratch;
-  const Outcome outcome = run_perseus({"demo",
-                                       "--json",
-                                       "--profile",
-                                       few_clocks(scratch),
-                                       "--blocking-power",
-                                       "60",
-                                       "--microbatches",
-                                       "4",
-                                       "--dp",
-                                       "1",
-                                       "--iterations",
-                                       "2",
-                                       "--time-scale",
-                                       "1",
-                                       "--host-ahead",
-                                       "synchronous",  // as above
-                                       "--transfer-latency",
-                                       "0.03",
-                                       "--out",
-                                       scratch.path("out"),
-                                       "--scratch",
-                                       scratch.path("work")});
+  const Outcome outcome =
+      run_perseus({"demo", "--json", "--profile", few_clocks(scratch), "--dp", "1", "--iterations", "2", "--time-scale",
+                   "1", "--host-ahead",
+                   "synchronous",  // as above
+                   "--transfer-latency", "0.03", "--out", scratch.path("out"), "--scratch", scratch.path("work")});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const json::value summary = json::parse(outcome.out);
   const auto figure = [&](const char* key) { return summary.at(key).to_number<double>(); };
@@ -309,9 +289,9 @@ TEST(Demo, MeasuresTheProfileWhileItTrains) {
 
 TEST(Demo, ShortensIterationsOfSlowProfiles) {
   const ScratchFolder scratch;
-  const Outcome outcome = run_perseus({"demo", "--known-profile", "--json", "--profile", few_clocks(scratch, 100),
-                                       "--blocking-power", "60", "-m", "2", "--iterations", "2", "--dp", "1", "--out",
-                                       scratch.path("out"), "--scratch", scratch.path("work")});
+  const Outcome outcome =
+      run_perseus({"demo", "--known-profile", "--json", "--profile", few_clocks(scratch, 100), "--iterations", "2",
+                   "--dp", "1", "--out", scratch.path("out"), "--scratch", scratch.path("work")});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const json::value details = json::parse(content_of(scratch.path("out/details.json")));
   EXPECT_NEAR(details.at("predicted").at("all_max_time_s").to_number<double>(), 0.67, 1e-6);
@@ -323,9 +303,9 @@ class DemoOfSchedule : public ::testing::TestWithParam<std::string> {};
 // tests/simulation/replay checks that workers run every schedule as the simulator predicts.
 TEST_P(DemoOfSchedule, RunsItsPlan) {
   const ScratchFolder scratch;
-  const Outcome outcome = run_perseus({"demo", "--known-profile", "--json", "--schedule", GetParam(), "--stages", "4",
-                                       "-m", "8", "--iterations", "2", "--time-scale", "0.2", "--dp", "1", "--out",
-                                       scratch.path("out"), "--scratch", scratch.path("work")});
+  const Outcome outcome =
+      run_perseus({"demo", "--known-profile", "--json", "--schedule", GetParam(), "--iterations", "2", "--time-scale",
+                   "0.2", "--dp", "1", "--out", scratch.path("out"), "--scratch", scratch.path("work")});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const json::value details = json::parse(content_of(scratch.path("out/details.json")));
   EXPECT_THAT(std::string(details.at("inputs").at("schedule").as_string()), HasSubstr(GetParam()));
@@ -378,19 +358,20 @@ TEST(Demo, OptionsThatCannotRunAreRefusedAtTheStart) {
   };
   std::ofstream(scratch.path("file")) << "no folder\n";
   for (const Case& c : std::vector<Case>{
-           {{"--stages", "0"}, 64, "--stages"},
            {{"--dp", "0"}, 64, "--dp"},
            {{"--dp", "33"}, 64, "--dp"},
            {{"--host-ahead", "0"}, 64, "allowed: synchronous, unbounded, or a number of computations"},
            {{"--host-ahead", "far"}, 64, "far"},
-           {{"--switch-latency", "-1"}, 64, "--switch-latency"},
-           {{"-m", "99999999999999999999"}, 64, "99999999999999999999"},
-           {{"--dp", "32", "--stages", "64"}, 64, "2048 worker processes; at most 128"},
+           {{"--switch-latency", "-1"}, 64, "-1' is not a number from 0 to 1000 ms"},
+           {{"--iterations", "99999999999999999999"}, 64, "99999999999999999999"},
+           {{"--dp", "32", "--profile", few_clocks(scratch, 1, 64)}, 64, "2048 worker processes; at most 128"},
            {{"--profile", scratch.path("none.csv")}, 66, "none.csv"},
            {{"--profile", scratch.path("file")}, 65, "file"},
            {{"--schedule", "backwards"}, 64, "backwards"},
-           {{"--schedule", "zbv", "--stages", "3"}, 64, "3 stages cannot be divided among ranks of 2 chunks each"},
-           {{"--schedule", "dualpipev", "-m", "2"}, 64, "2 microbatches"},
+           {{"--schedule", "zbv", "--profile", few_clocks(scratch, 1, 3)},
+            64,
+            "3 stages cannot be divided among ranks of 2 chunks each"},
+           {{"--schedule", "dualpipev", "--profile", few_clocks(scratch, 1, 10)}, 64, "8 microbatches"},
            {{"--out", scratch.path("file")}, 73, "file"},
            {{"--scratch", scratch.path("file/below")}, 73, "file/below"},
        }) {
@@ -434,6 +415,24 @@ TEST(Demo, ReportsAPortInUse) {
   EXPECT_EQ(outcome.exit_code, 69);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("the server did not start"), HasSubstr("in use")));
   EXPECT_FALSE(fs::exists(scratch.path("out")));
+  expect_nothing_left(scratch);
+}
+
+TEST(Demo, KeepsTheServerUntilTheInterrupt) {
+  const ScratchFolder scratch;
+  std::vector<std::string> words = small_demo(scratch);
+  words.insert(words.end(), {"--server-port", "0"});
+  RunOptions options;
+  options.meanwhile = [&](pid_t demo) {
+    EXPECT_TRUE(comes_true([&] {
+      return has_ended(demo) || (fs::exists(scratch.path("out")) && processes_of(scratch, "perseus-replay").empty());
+    }));
+    EXPECT_EQ(processes_of(scratch, "perseus", "--log-level").size(), 1u);
+    kill(demo, SIGINT);
+  };
+  const Outcome outcome = run_perseus(words, options);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("until Ctrl-C"));
   expect_nothing_left(scratch);
 }
 

@@ -35,10 +35,9 @@ TEST(DemoOfALateReader, MeasuresTheStragglerFromItsCapOn) {
     std::this_thread::sleep_for(std::chrono::seconds(4));  // more iterations than are measured before the notice
     kill(demo, SIGCONT);
   };
-  const Outcome outcome =
-      run_perseus({"demo", "--known-profile", "--json", "--stages", "2", "-m", "3", "--iterations", "2", "--time-scale",
-                   "0.4", "--dp", "2", "--out", scratch.path("out"), "--scratch", scratch.path("work")},
-                  options);
+  const Outcome outcome = run_perseus({"demo", "--known-profile", "--json", "--iterations", "2", "--time-scale", "0.2",
+                                       "--out", scratch.path("out"), "--scratch", scratch.path("work")},
+                                      options);
   EXPECT_EQ(outcome.exit_code, 0) << err();
   EXPECT_THAT(err(), ContainsRegex("notice to the server: 1\\.[1-9]"));
 }

@@ -205,7 +205,7 @@ TEST(PowerStoryInterrupted, EndsInOrder) {
 
 TEST(PowerStoryOptions, ThoseOfOneJobAreRefused) {
   const ScratchFolder scratch;
-  for (const char* option : {"--dp", "--stages", "-m", "--iterations"}) {
+  for (const char* option : {"--dp", "--iterations"}) {
     std::vector<std::string> words = power_story(scratch, 0.25);
     words.insert(words.end(), {option, "2"});
     const Outcome outcome = run_perseus(words);

@@ -101,8 +101,8 @@ TEST(TerminalProgress, OfVerifyStaysOnOneLine) {
 
 TEST(TerminalProgress, OfDemoStaysOnOneLine) {
   const ScratchFolder scratch;
-  expect_progress_on_one_line({"demo", "--known-profile", "--stages", "2", "-m", "2", "--dp", "1", "--time-scale",
-                               "0.2", "--out", scratch.path("out"), "--scratch", scratch.path("work")},
+  expect_progress_on_one_line({"demo", "--known-profile", "--dp", "1", "--time-scale", "0.2", "--out",
+                               scratch.path("out"), "--scratch", scratch.path("work")},
                               "          iteration");
 }
 
