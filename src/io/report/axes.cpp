@@ -22,7 +22,9 @@ void Axes::Range::add_margin() {
     low = 0, high = 1;
     return;
   }
-  const double margin = 0.05 * (high > low ? high - low : std::max(std::abs(high), 1e-9));
+  const double largest = std::max(std::abs(low), std::abs(high));
+  const bool is_flat = high - low <= 1e-9 * largest;  // values that differ by rounding only
+  const double margin = 0.05 * (is_flat ? std::max(largest, 1e-9) : high - low);
   low -= margin;
   high += margin;
 }

@@ -80,7 +80,7 @@ std::string long_name(const model::ComputationDag& dag, int computation) {
 }
 
 std::vector<double> ticks_within(double low, double high, int count) {
-  if (!(high > low) || count < 1) return {low};
+  if (!(high - low > 1e-12 * std::max(std::abs(low), std::abs(high))) || count < 1) return {low};
   const double raw = (high - low) / count;
   const double power = std::pow(10, std::floor(std::log10(raw)));
   const double mantissa = raw / power;

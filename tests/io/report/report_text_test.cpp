@@ -53,6 +53,7 @@ TEST(Format, TicksAreRoundAndInside) {
   EXPECT_EQ(tick_label(3.2, {3.0, 3.2, 3.4}), "3.2");
   EXPECT_EQ(tick_label(1500, {1000, 1500}), "1,500");
   EXPECT_THAT(ticks_within(5, 5, 8), testing::ElementsAre(5));
+  EXPECT_THAT(ticks_within(483.2, std::nextafter(483.2, 500), 8), testing::ElementsAre(483.2));
 }
 
 TEST(PowerRamp, ContrastToThePageRisesWithPowerAndThePageUsesTheSameStops) {
