@@ -58,7 +58,7 @@ class SiteReader : private TomlFileReader {
  private:
   void read_root() {
     site_.name = root_.has("name") ? root_.string("name") : std::filesystem::path(file_).stem().string();
-    site_.end = Seconds(root_.number_or(0, "end_s", kSiteTime));
+    site_.end = Seconds(root_.number_or(0, "end_s", kDeadlines));
     site_.pue = root_.number_or(1, "pue", {1, 10});
     site_.supply_efficiency = root_.number_or(1, "supply_efficiency", kEfficiencies);
     site_.node_overhead = Watts(root_.number_or(0, "node_overhead_w", kMeteredWatts));

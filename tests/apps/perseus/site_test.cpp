@@ -223,6 +223,7 @@ TEST(SiteEmulateCommand, BadDaysGetOneErrorThatNamesIt) {
   const std::string event = "[[event]]\ndomain = \"hall\"\nat_s = 10\nuntil_s = 30\nlimit_w = 5\n";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "end_s is missing; required to emulate a site"},
+      {"end_s = 0\n" + event, "end_s: 0; allowed: "},
       {"end_s = 5\n" + event, "at_s: 10; allowed: less than end_s"},
       {"end_s = 100\n" + event, "until_s: 30; allowed: more than at_s and within_s, 40"},
       {"end_s = 100\n[emulation]\nbias = 2\n", "[emulation] bias: 2"},
