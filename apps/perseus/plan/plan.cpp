@@ -272,7 +272,8 @@ void add_planner_options(CLI::App& plan, PlanOptions& options) {
   add_effort_option(plan, options.effort,
                     "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap")
       ->group(planner);
-  add_default(plan, "--deadlines N", options.deadlines, "Number of deadlines to plan", whole_number_within(1, 1000000))
+  add_default(plan, "--deadlines N", options.deadlines, "About this many deadlines to plan",
+              whole_number_within(1, 1000000))
       ->group(planner);
   add_switch_latency_option(plan, options.switch_latency_s)->group(planner);
   add_default(plan, "--min-dwell S", options.min_dwell_s,
