@@ -1,12 +1,17 @@
-// Help is an interface: its text must equal tests/apps/golden, and the commands of docs/plan.md must work.
+// Help is an interface: every command's has one form, two are as tests/apps/golden has them, and the commands of
+// docs/plan.md work.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error_table.h"
@@ -16,7 +21,12 @@ namespace perseus::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 void expect_golden(const std::string& name, const std::string& text) {
   const fs::path path = fs::path(PERSEUS_SOURCE_DIR) / "tests/apps/golden" / name;
@@ -25,29 +35,80 @@ void expect_golden(const std::string& name, const std::string& text) {
   EXPECT_EQ(text, content_of(path)) << "if this is meant, run with PERSEUS_UPDATE_GOLDEN=1 and read the difference";
 }
 
-/// The first words of the lines under "Subcommands:".
-std::vector<std::string> subcommands_in(const std::string& help) {
-  std::vector<std::string> names;
-  bool listed = false;
+/// The lines between a heading and a line, an empty one if it is not said.
+std::vector<std::string> section(const std::string& help, const std::string& from, const std::string& to = "") {
+  std::vector<std::string> lines;
+  bool within = false;
   for (const std::string& line : lines_of(help)) {
-    if (listed && !line.starts_with("  ")) break;
-    if (listed && line[2] != ' ') names.push_back(line.substr(2, line.find(' ', 2) - 2));
-    if (line == "Subcommands:") listed = true;
+    if (line == from) {
+      within = true;
+    } else if (within && line == to) {
+      break;
+    } else if (within) {
+      lines.push_back(line);
+    }
   }
-  return names;
+  return lines;
+}
+
+/// The first words of the lines under "Subcommands:", and what they are for.
+std::vector<std::pair<std::string, std::string>> subcommands_in(const std::string& help) {
+  std::vector<std::pair<std::string, std::string>> named;
+  for (const std::string& line : section(help, "Subcommands:")) {
+    const std::size_t space = line.find(' ', 2);
+    named.emplace_back(line.substr(2, space - 2), line.substr(line.find_first_not_of(' ', space)));
+  }
+  return named;
 }
 
 TEST(Help, IsAsWritten) {
-  const Outcome all = run_perseus({"--help"});
-  EXPECT_EQ(all.exit_code, 0);
-  expect_golden("help.txt", all.out);
-  const std::vector<std::string> commands = subcommands_in(all.out);
-  ASSERT_GE(commands.size(), 8u);
-  for (const std::string& command : commands) {
-    const Outcome help = run_perseus({command, "--help"});
-    EXPECT_EQ(help.exit_code, 0);
-    expect_golden("help_" + command + ".txt", help.out);
+  expect_golden("help.txt", run_perseus({"--help"}).out);
+  expect_golden("help_plan.txt", run_perseus({"plan", "--help"}).out);
+}
+
+/// Every command's help: what it is for, usage, arguments that each say what they are, examples of this command, exit
+/// codes.
+void expect_form(std::vector<std::string> command, const std::string& purpose) {
+  const std::string name = fmt::format("perseus {}", fmt::join(command, " "));
+  SCOPED_TRACE(name);
+  command.emplace_back("--help");
+  const Outcome outcome = run_perseus(command);
+  command.pop_back();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::vector<std::string> lines = lines_of(outcome.out);
+  ASSERT_GE(lines.size(), 2u);
+  EXPECT_EQ(lines[0], purpose);
+  EXPECT_THAT(lines[1], StartsWith("Usage: " + name + " [OPTIONS]"));
+
+  const std::string arguments = outcome.out.substr(0, outcome.out.find("\nSubcommands:\n"));
+  std::set<std::string> seen;
+  for (const std::string& line : lines_of(arguments.substr(0, arguments.find("\nExamples:\n")))) {
+    if (!line.starts_with("  ") || line[2] == ' ') continue;
+    EXPECT_LE(line.size(), 80u) << line;
+    const std::string argument = line.substr(2, line.find(' ', 2) - 2);
+    EXPECT_TRUE(seen.insert(argument).second) << argument << " is there twice";
+    const std::size_t next = outcome.out.find(line) + line.size();
+    const bool described = line.size() > 28 || outcome.out.compare(next, 29, "\n" + std::string(28, ' ')) == 0;
+    EXPECT_TRUE(described) << argument << " does not say what it is";
   }
+
+  const std::vector<std::string> examples = section(outcome.out, "Examples:", "Exit codes:");
+  EXPECT_THAT(examples, Contains(StartsWith("  perseus " + command.front())));
+  const std::vector<std::string> codes = section(outcome.out, "Exit codes:");
+  ASSERT_THAT(codes, Not(IsEmpty()));
+  EXPECT_EQ(codes.front(), "   0  done");
+  for (const std::string& code : codes) EXPECT_THAT(code, AnyOf(StartsWith("  "), StartsWith("Of them: ")));
+  for (const auto& [subcommand, what] : subcommands_in(outcome.out)) {
+    std::vector<std::string> words = command;
+    words.push_back(subcommand);
+    expect_form(std::move(words), what);
+  }
+}
+
+TEST(Help, OfEveryCommandHasOneForm) {
+  const auto commands = subcommands_in(run_perseus({"--help"}).out);
+  ASSERT_GE(commands.size(), 8u);
+  for (const auto& [command, what] : commands) expect_form({command}, what);
 }
 
 /// The meanings in the table of exit codes that a command's help ends with.
@@ -61,8 +122,6 @@ std::vector<std::string> exit_code_meanings(const std::string& command) {
 }
 
 TEST(Help, ListsOnlyExitCodesThatCanOccur) {
-  using ::testing::Contains;
-  using ::testing::Not;
   const auto meaning = [](ErrorCode code) { return std::string(entry_of(code).meaning); };
   const std::vector<std::string> offline{"plan",      "advise",    "compare", "lookup",  "verify",   "show",
                                          "partition", "calibrate", "trace",   "emulate", "reproduce"};
