@@ -12,8 +12,7 @@
 #include <system_error>
 #include <vector>
 
-#include "base/file_size_limit.h"
-#include "base/standard_output.h"
+#include "base/standard_streams.h"
 #include "training/clock_control/clock_daemon.h"
 #include "training/clock_control/daemon_protocol.h"
 #include "training/clock_control/helper_process.h"
@@ -175,7 +174,7 @@ int run(const std::string& command, const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  perseus::fail_writes_at_file_size_limit();
+  perseus::prepare_standard_streams();
   // With more rights than its caller (setcap), the caller's environment (which library is NVML, where the daemon's
   // socket is) would let the caller's code run with these rights.
   if (::getauxval(AT_SECURE) != 0) ::clearenv();

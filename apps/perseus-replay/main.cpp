@@ -17,9 +17,8 @@
 #include <utility>
 
 #include "base/error_table.h"
-#include "base/file_size_limit.h"
 #include "base/split.h"
-#include "base/standard_output.h"
+#include "base/standard_streams.h"
 #include "io/formats/number.h"
 #include "io/formats/profile_csv.h"
 #include "io/formats/transfer_latency_text.h"
@@ -161,7 +160,7 @@ class ReplayClient final : public replay::WorkerClient {
     constexpr const char* names[] = {"", "warning: ", "error: "};
     auto& client = *static_cast<ReplayClient*>(self);
     if (client.training_failed_) return;
-    fmt::print(stderr, "perseus: {}{}\n", names[level], message);
+    write_error(fmt::format("perseus: {}{}\n", names[level], message));
     const std::lock_guard lock(client.log_mutex_);
     client.log_ += fmt::format("{}\n", message);
   }
@@ -270,7 +269,7 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::Success& asked_for_help) {
     return app.exit(asked_for_help);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "perseus-replay: {} (see 'perseus-replay --help')\n", error.what());
+    write_error(fmt::format("perseus-replay: {} (see 'perseus-replay --help')\n", error.what()));
     return entry_of(ErrorCode::usage).exit_code;
   }
   struct sigaction end = {};
@@ -286,13 +285,14 @@ int run_program(int argc, char** argv) {
 
   const Status done = run(a);
   if (done || end_requested != 0) return 0;
-  fmt::print(stderr, "perseus-replay: replica {}, rank {}: {}\n", a.place.replica, a.place.rank, done.error().message);
+  write_error(
+      fmt::format("perseus-replay: replica {}, rank {}: {}\n", a.place.replica, a.place.rank, done.error().message));
   return done.error().code == ErrorCode::unavailable ? replay::kExitPeerHasGone : entry_of(done.error().code).exit_code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  fail_writes_at_file_size_limit();
+  prepare_standard_streams();
   return exit_code_after_output("perseus-replay", run_program(argc, argv));
 }

@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "base/error_table.h"
-#include "base/file_size_limit.h"
-#include "base/standard_output.h"
+#include "base/standard_streams.h"
 #include "base/terminal_text.h"
 #include "command_line/command.h"
 #include "command_line/help_formatter.h"
@@ -33,7 +32,7 @@ int fail(std::string_view code, int exit_code, std::string_view full_message, bo
     const boost::json::value value{{"error", {{"code", code}, {"message", message}, {"exit_code", exit_code}}}};
     print(formats::json_text(value) + "\n");
   }
-  fmt::print(stderr, "perseus: {}\n", message);
+  write_error(fmt::format("perseus: {}\n", message));
   return exit_code;
 }
 
@@ -175,7 +174,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  fail_writes_at_file_size_limit();
+  prepare_standard_streams();
   end_threads_without_memory();
   int code = kOutOfMemoryExitCode;
   try {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error_table.h"
+#include "base/standard_streams.h"
 #include "base/terminal_text.h"
 #include "io/formats/number.h"
 #include "io/formats/transfer_latency_text.h"
@@ -79,7 +80,7 @@ void print_drawing(std::string_view text) {
   std::fflush(stdout);
 }
 
-void note(std::string_view text) { fmt::print(stderr, "perseus: note: {}\n", line_text(text)); }
+void note(std::string_view text) { write_error(fmt::format("perseus: note: {}\n", line_text(text))); }
 
 static_assert(kAllErrors.size() == static_cast<std::size_t>(ErrorCode::unavailable) + 1);
 

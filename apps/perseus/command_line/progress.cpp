@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/standard_streams.h"
 #include "command_line/command.h"
 #include "command_line/terminal_size.h"
 
@@ -69,7 +70,7 @@ void ProgressLine::show(double done) {
     advise(left_s);
   }
   if (form_ == Form::log) {
-    fmt::print(stderr, "perseus: {}: {:.0f} %{}\n", what_, 100 * done, left);
+    write_error(fmt::format("perseus: {}: {:.0f} %{}\n", what_, 100 * done, left));
     return;
   }
   shown_ = true;

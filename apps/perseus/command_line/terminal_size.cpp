@@ -6,6 +6,7 @@
 
 #include <cstdio>
 
+#include "base/standard_streams.h"
 #include "base/utf8.h"
 
 namespace perseus::cli {
@@ -36,10 +37,10 @@ std::string cut_line(std::string_view line, std::size_t columns) {
 
 void show_progress_line(std::string_view line) {
   const auto size = terminal_size(STDERR_FILENO);
-  fmt::print(stderr, "\r{}\x1b[K", size ? cut_line(line, size->columns - 1) : std::string(line));
+  write_error(fmt::format("\r{}\x1b[K", size ? cut_line(line, size->columns - 1) : std::string(line)));
   std::fflush(stderr);
 }
 
-void clear_progress_line() { fmt::print(stderr, "\r\x1b[K"); }
+void clear_progress_line() { write_error("\r\x1b[K"); }
 
 }  // namespace perseus::cli

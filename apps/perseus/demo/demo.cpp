@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "base/standard_streams.h"
 #include "command_line/command.h"
 #include "command_line/interrupt.h"
 #include "command_line/origin.h"
@@ -108,8 +109,9 @@ Result<int> run_story(const DemoOptions& options, const Make& make, const Comple
     if (written && options.server_port) return exit_code;  // Ctrl-C is the regular end here
   }
   if (InterruptGuard::interrupted()) {
-    fmt::print(stderr, "perseus: interrupted; the training has ended, {}, {}\n",
-               is_tidy ? "no clock is locked" : failed->message, written ? "all was written" : "nothing was written");
+    write_error(fmt::format("perseus: interrupted; the training has ended, {}, {}\n",
+                            is_tidy ? "no clock is locked" : failed->message,
+                            written ? "all was written" : "nothing was written"));
   }
   die_if_interrupted();
   if (failed) return *failed;

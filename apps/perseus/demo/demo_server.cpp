@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/standard_streams.h"
 #include "command_line/interrupt.h"
 #include "io/formats/number.h"
 #include "simulation/replay/kernel_state.h"
@@ -142,7 +143,7 @@ Error DemoServer::has_ended(const std::string& how) const {
 }
 
 void DemoServer::keep() const {
-  fmt::print(stderr, "the dashboard stays at {}/ until Ctrl-C\n", peer_.url);
+  write_error(fmt::format("the dashboard stays at {}/ until Ctrl-C\n", peer_.url));
   while (!InterruptGuard::interrupted() && !process_->ended()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "base/standard_streams.h"
 #include "command_line/terminal_size.h"
 
 namespace perseus::cli {
@@ -14,12 +15,12 @@ DemoStage::DemoStage() : terminal_(isatty(STDERR_FILENO) == 1) {}
 void DemoStage::begin(const std::string& what) {
   clear();
   remarks_.clear();
-  fmt::print(stderr, "{:6.1f} s  {}\n", seconds(), what);
+  write_error(fmt::format("{:6.1f} s  {}\n", seconds(), what));
 }
 
 void DemoStage::remark(const std::string& what) {
   clear();
-  fmt::print(stderr, "{:6.1f} s    {}\n", seconds(), what);
+  write_error(fmt::format("{:6.1f} s    {}\n", seconds(), what));
 }
 
 void DemoStage::remark_once(const std::string& topic, const std::string& what) {

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,20 @@ TEST(StandardOutput, ThatCannotBeWrittenIsAFailure) {
   }
   EXPECT_EQ(run_perseus({"plan", sample_profile(), "--bound-only"}, {.prepare = full}).exit_code, kCannotWrite);
   EXPECT_EQ(run_perseus({"plan", "/nonexistent", "--json"}, {.prepare = full}).exit_code, kNotFound);
+}
+
+TEST(StandardError, ThatCannotBeWrittenStopsNothing) {
+  const auto full = [] { ::dup2(::open("/dev/full", O_WRONLY), STDERR_FILENO); };
+  const auto closed = [] { ::close(STDERR_FILENO); };
+  for (const std::function<void()>& prepare : {std::function<void()>(full), std::function<void()>(closed)}) {
+    const ScratchFolder scratch;
+    const RunOptions options{.folder = scratch.path(), .prepare = prepare};
+    const Words plan{"plan", sample_profile(), "--deadlines", "2", "--out", "plans"};  // notes that no power is given
+    EXPECT_EQ(run_perseus(plan, options).exit_code, 0);
+    EXPECT_EQ(run_perseus({"verify", "plans"}, options).exit_code, 0);
+    EXPECT_EQ(run_perseus({"plan", "/nonexistent"}, options).exit_code, kNotFound);
+    EXPECT_EQ(run_perseus({"--bogus"}, options).exit_code, kUsage);
+  }
 }
 
 TEST(PerseusCommandLine, ErrorsNameUnknownArguments) {
