@@ -181,16 +181,6 @@ class LiveDashboardTest(PageTest):
         time = self.text(".facts div:nth-child(2) dd").split("\n")[0]
         self.assertIn(time, self.text(".timeline-chart .panel-title:nth-of-type(2)"))
 
-    def test_a_power_cap_is_the_reason(self):
-        job = self.job("capped")
-        self.opened(job)
-        fastest = self.point()
-        now = self.server.call("GET", f"v1/jobs/{job.id}")["savings"]["per_iteration"]
-        self.server.call("PUT", f"v1/jobs/{job.id}/policies/power_cap", {"average_w": 0.9 * now["energy_j"] / now["time_s"]})
-        self.browser.wait_until(f"Number(document.documentElement.dataset.point) < {fastest}")
-        self.wait_for_text("cap", "#policy-list")
-        self.wait_for_text("cap", "#figures")
-
     def test_the_server_is_killed_and_comes_back(self):
         job = self.job("lasting")
         self.opened(job)
@@ -276,12 +266,6 @@ class LiveDashboardTest(PageTest):
         self.assertEqual(self.server.call("GET", "v1/tokens")["tokens"], [])
         self.assertNotEqual(self.server.call("GET", f"v1/jobs/{job.id}")["state"], "finished")
         self.browser.events.clear()  # the browser logs refused requests
-
-    def test_fits_a_narrow_phone(self):
-        job = self.job("gpt3", 8)
-        self.server.straggler(job, 2, 1.1)
-        self.opened(job, **PHONE)
-        self.assertLessEqual(self.width(), 360)
 
 
 if __name__ == "__main__":

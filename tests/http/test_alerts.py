@@ -116,19 +116,6 @@ class Alerts(AlertCase):
         self.wait_for(lambda: any("alert no_permission resolved" in line for line in self.server.log))
         self.assertEqual(len([line for line in self.server.log if "alert no_permission raised" in line]), 1)
 
-    def test_power_above_the_cap_is_an_alert(self):
-        self.start()
-        training = self.trained("capped")
-        self.assertTrue(training.poll(0, wait_s=60))
-        training.run(30)
-        self.assertEqual(self.alerts()["alerts"], [])
-        training.ask("PUT", "/policies/power_cap", {"average_w": 10.0})
-        [alert] = self.wait_for(lambda: self.alerts()["alerts"])
-        self.assertEqual(alert["alert"], "over_power")
-        self.assertRegex(alert["text"], r"the job draws [\d.]+ kW( \(est\.\))?; its power cap: 0\.01 kW")
-        training.ask("DELETE", "/policies/power_cap")
-        self.wait_for(lambda: not self.alerts()["alerts"])
-
     def test_after_a_restart_the_alert_is_there_again_and_an_ended_job_has_none(self):
         self.start()
         training = self.trained("gpt")
@@ -223,16 +210,6 @@ class Webhook(AlertCase):
         self.assertEqual([self.metric(name) for name in ("failed_total", "dropped_total", "waiting")], [0, 0, 0])
         self.assertFalse([line for line in self.server.log if "private" in line or "receiver-secret" in line])
 
-    def test_an_answer_of_500_is_followed_by_another_try(self):
-        receiver = self.receiver(500)
-        self.start("--alert-webhook", receiver.url)
-        training = self.trained("gpt")
-        self.lose_control(training, 2)
-        self.wait_for(lambda: receiver.states() == ["firing", "firing"])
-        self.wait_for(lambda: self.metric("sent_total") == 1)
-        self.assertEqual((self.metric("failed_total"), self.metric("dropped_total")), (1, 0))
-        self.wait_for(lambda: any("webhook of alerts" in line and "answered 500" in line for line in self.server.log))
-
     def test_a_receiver_that_does_not_answer_delays_neither_the_server_nor_its_end(self):
         receiver = self.receiver(*[None] * 50)  # a call that has waited for 10 s is repeated
         self.start("--alert-webhook", receiver.url)
@@ -248,15 +225,6 @@ class Webhook(AlertCase):
         began = time.monotonic()
         self.assertEqual(self.server.stop(), 0)
         self.assertLess(time.monotonic() - began, 9.5, "it does not wait for the answer, which has 10 s")
-
-    def test_a_message_that_waits_is_tried_once_more_at_an_orderly_stop(self):
-        receiver = self.receiver(500, 500, 500)
-        self.start("--alert-webhook", receiver.url)
-        training = self.trained("gpt")
-        self.lose_control(training, 2)
-        self.wait_for(lambda: self.metric("failed_total") == 3)  # the third answer is there; the next delay is 4 s
-        self.assertEqual(self.server.stop(), 0)
-        self.assertEqual(receiver.states(), ["firing"] * 4)
 
     def test_a_receiver_that_is_configured_later_gets_the_raised_alerts(self):
         config = pathlib.Path(self.folder.name) / "perseus.toml"

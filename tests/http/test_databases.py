@@ -108,16 +108,6 @@ class Restarted(Folder):
         self.assertEqual(held & stored, {key for key in stored if key.split("/")[0] in ("input", "frontier")})
         saved.close()
 
-    def test_not_on_a_database_of_another_version(self):
-        self.server().stop()
-        with self.database() as file:
-            file.execute("PRAGMA user_version = 2")
-        file.close()
-        done = subprocess.run([served.PROGRAM, "serve", "--listen", "127.0.0.1:0", "--data", self.data],
-                              capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 65, done.stderr)
-        self.assertIn("written by a later Perseus (schema 2, this one knows up to 1)", done.stderr)
-
 
 @unittest.skipUnless(postgres.programs(), "no PostgreSQL")
 class RestartedOrDumped(Folder):

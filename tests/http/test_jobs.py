@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs on a real `perseus serve`: cost of profiling, savings, restarts, ranks that set no clocks.
+"""Jobs on a real `perseus serve`: cost of profiling, histories over restarts, ranks that set no clocks.
 
 usage: test_jobs.py PERSEUS [unittest's arguments]
 """
@@ -120,62 +120,6 @@ class Profiling(JobCase):
 class CountsAfterRestarts(JobCase):
     """An orderly restart of the server changes no figure."""
 
-    def row(self):
-        """The only job's savings in the list."""
-        job = self.server.ask("GET", "/v1/jobs")[1]["jobs"][0]
-        return {name: value for name, value in job.items() if name.startswith(("saved", "iteration"))}
-
-    def check_iterations_reported_are_those_counted(self, how):
-        self.push()
-        job = self.job(profile="sample")
-        training = Training(self.server, job)
-        training.register()
-        self.assertTrue(training.poll(0, wait_s=60))
-        self.assertNotIn("total", training.view()["savings"])
-        self.assertEqual(training.view()["savings"]["no_total_because"], "no reports of iterations")
-        self.assertNotIn("saved_j", self.row())
-        before = max(0, training.next[0]["from_iteration"] - 1)  # iterations at the highest clocks
-        training.run(20)
-
-        def total():
-            return training.view()["savings"]["total"]
-
-        def counted():
-            return total()["iterations"]
-
-        first = total()
-        until(lambda: "saved_j" in self.row())  # its row changes once an event is durable
-        row = self.row()
-        savings = training.view()["savings"]
-        self.assertIsNotNone(savings["per_iteration"])
-        self.assertEqual(first["iterations"], 20 - before)
-        if how == signal.SIGKILL:  # the log's content is durable, pending writes are not
-            next(event for event in self.server.events(job) if event["kind"] == "iterations_counted")
-        # The next server counts each iteration once, also if the plan changes before a rank reports.
-        self.restart_server(how)
-        training.server = self.server
-        lost = 0
-        if how == signal.SIGTERM:
-            self.assertEqual(training.view()["savings"], savings, "the first answer is complete")
-            self.assertEqual(self.row(), row)
-        else:
-            lost = first["iterations"] - counted()
-            self.assertIn(lost, range(10), "what the log did not have")
-        training.ask("POST", "/stragglers", {"pipeline": 0, "degree": 1.2})
-        self.assertTrue(training.poll(0, wait_s=60))  # no iteration counts while only some ranks know the plan
-        training.run(10)
-        self.assertEqual(counted(), 30 - before - lost)
-        # The same holds for a job that restarts, whose iterations begin again.
-        training.restart(epoch=2, accelerator="GPU-elsewhere", host="node-2")
-        self.assertEqual(counted(), 30 - before - lost)
-        training.run(5)
-        self.assertEqual(counted(), 35 - before - lost)
-        self.assertEqual(training.view()["ranks"]["registered"], 4)
-        self.restart_server(signal.SIGTERM)
-        training.server = self.server
-        training.ask("POST", "/finish")
-        self.assertEqual((training.view()["state"], counted()), ("finished", 35 - before - lost))
-
     def test_the_log_follows_a_job(self):
         self.push()
         job = self.job(profile="sample", name="a job", facts={"accelerator": "GPU of the sample"})
@@ -193,12 +137,6 @@ class CountsAfterRestarts(JobCase):
         self.assertRegex(planned, r": plan 1 from iteration \d+: point \d+ of \d+; est\. [\d.]+ s and [\d,.]+ J an "
                          r"iteration, plan saves [\d.]+ % est\.; no straggler")
         self.assertRegex(lines[-1], r": finished; \d+ iterations saved [\d,.]+ J, ")
-
-    def test_iterations_reported_are_those_counted(self):
-        self.check_iterations_reported_are_those_counted(signal.SIGTERM)
-
-    def test_a_killed_server_loses_only_unlogged_iterations(self):
-        self.check_iterations_reported_are_those_counted(signal.SIGKILL)
 
     def history(self, job, step="minute", server=None):
         status, history = (server or self.server).ask("GET", f"/v1/jobs/{job}/history?step={step}")
@@ -292,35 +230,6 @@ class CountsAfterRestartsOnPostgres(CountsAfterRestarts):
         self.database.close()
 
 
-class Savings(JobCase):
-    def test_energies_that_cannot_be_right_are_left_out_and_named(self):
-        self.push()
-        training = Training(self.server, self.job(profile="sample"))
-        training.register()
-        for energies, words in (([-5.0, 900.0], "iteration_energy_j[0]: -5 J; allowed: more than 0"),
-                                ([900.0], "iteration_energy_j: 1 values; allowed: 2")):
-            answer = training.ask("POST", "/iterations", {"rank": 0, "last_iteration": 2, "iteration_time_s": [1.1, 1.1],
-                                                          "iteration_energy_j": energies})
-            self.assertIn(words, answer["rejected"][0])
-
-    def test_a_job_that_sets_no_clock_saves_nothing_and_gives_the_reason(self):
-        self.push()
-        for control, words in (("advice", "runs in advice mode"), ("none", "cannot set its clock")):
-            training = Training(self.server, self.job(profile="sample"))
-            training.register(control=control, control_reason="so it is", switch_latency_s=None)
-            self.assertTrue(training.poll(0, wait_s=60))
-            training.run(3)
-            view = training.view()
-            self.assertEqual(view["state"], "deployed")
-            self.assertIn(words, view["savings"]["none_because"])
-            self.assertIn("would save", view["savings"]["none_because"])
-            self.assertEqual(view["savings"]["total"]["saved_j"], 0)
-            costs = view["savings"]["per_iteration"]
-            self.assertEqual(costs["energy_j"], costs["all_max_energy_j"])
-            self.assertGreater(view["savings"]["possible"]["saving_pct"], 1)
-            self.assertIn("would save", self.server.cli("job", "show", training.path.rsplit("/", 1)[1]).stdout)
-
-
 class Control(JobCase):
     def test_the_list_says_that_a_plan_is_maximum_clock(self):
         self.push()
@@ -337,71 +246,8 @@ class Control(JobCase):
         states = {line.split()[0]: "deployed, maximum clock" in line for line in table[1:]}
         self.assertEqual([states[job] for job in ids], [False, True])
 
-    def test_no_job_waits_for_ranks_that_may_not_set_clocks(self):
-        training = Training(self.server, self.job(**ONLINE))
-        training.register([0, 1])
-        training.register([2], control="none", control_reason="Insufficient Permissions")
-        view = training.view()
-        self.assertEqual(view["state"], "failed")
-        self.assertIn("rank 2 cannot set its clock: Insufficient Permissions", view["reason"])
-        training.register([3])
-        self.assertEqual(training.ask("GET", "/ranks/0/plan")["kind"], "maximum_clock")
-        # The rank gets the permission; then, while windows run, another rank loses it.
-        training.ask("POST", "/ranks", training.registration(2, control="clocks"))
-        training.run(3)
-        self.assertEqual(training.view()["state"], "profiling")
-        training.ask("POST", "/ranks", training.registration(1, control="none", control_reason="GPU is lost"))
-        self.assertEqual(training.view()["state"], "failed")
-        training.run(5)
-        self.assertEqual({plan["kind"] for plan in training.now}, {"maximum_clock"})
-
-
-class FirstPlan(JobCase):
-    def test_it_waits_for_the_switch_latency_of_all_ranks(self):
-        self.push()
-        first_plans = {}
-        for latency_s in (None, 0.02):
-            training = Training(self.server, self.job(profile="sample"))
-            training.register(switch_latency_s=latency_s)
-            self.assertTrue(training.poll(0, wait_s=60))
-            first_plans[latency_s] = training.view()["pipelines"][0]["frontier"]
-        self.assertNotEqual(first_plans[0.02], first_plans[None], "not the plan from before the ranks came")
-        self.assertEqual(training.view()["plan"]["version"], training.version[0])
-        self.assertNotIn("reason", training.view())
-
-    def test_ranks_that_never_report_it_do_not_hold_it_up(self):
-        self.push()
-        training = Training(self.server, self.job(profile="sample"))
-        training.register(switch_latency_s=None)
-        self.assertTrue(training.poll(0, wait_s=60))
-        self.assertEqual(training.version[0], 1)
-
 
 class Restarts(JobCase):
-    def test_iterations_start_anew_and_ranks_may_move(self):
-        self.push()
-        training = Training(self.server, self.job(profile="sample", dp=2), dp=2)
-        training.register()
-        self.assertTrue(training.poll(0, wait_s=60))
-        training.run(30)
-        training.ask("POST", "/stragglers", {"pipeline": 1, "degree": 1.3})
-        training.run(1)
-        from_iteration = training.next[0]["from_iteration"]  # iteration 30 is over, and more where the machine stood still
-        self.assertIn(from_iteration, range(33, 63))
-        training.run(from_iteration - training.iteration)
-        self.assertEqual(training.now[0]["from_iteration"], from_iteration)
-        training.restart(epoch=2)
-        training.ask("POST", "/ranks", training.registration(3, epoch=3, accelerator="GPU-spare", host="node-7"))
-        training.run(1)
-        self.assertEqual({plan["from_iteration"] for plan in training.now}, {0})
-        training.ask("POST", "/ranks", training.registration(0), expect=409)  # the previous process
-        self.restart_server()
-        training.server = self.server
-        training.run(2)
-        moved = self.server.ask("POST", "/v1/stragglers", {"accelerator": "GPU-spare", "degree": 1.1})
-        self.assertEqual(moved[0], 200, moved)
-        self.assertEqual(self.server.ask("POST", "/v1/stragglers", {"accelerator": "GPU-3", "degree": 1.1})[0], 404)
-
     def test_while_a_job_is_profiled(self):
         training = Training(self.server, self.job(**ONLINE))
         training.register()

@@ -137,13 +137,6 @@ class Follows(FollowCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("domain 'hall 2' is not in the server's site; allowed: row 1, hall 1", done.stderr)
 
-    def test_limits_that_others_replace_are_sent_again(self):
-        self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
-        self.follow()
-        until(lambda: self.receiver.limits() == [500e3])
-        del self.receiver.site["domains"][1]["limits"]
-        until(lambda: self.receiver.steps() == [{"limit_w": 500e3}])
-
     def test_changes_are_sent_as_they_come(self):
         self.follow()
         until(lambda: self.receiver.limits() == [None])
@@ -175,68 +168,6 @@ class Follows(FollowCase):
                       done.stderr)
         self.assertEqual(done.stderr.count("payload PRICE is not followed"), 1)
         self.assertIn("event bad cannot be read", done.stderr)
-
-    def test_an_unusable_update_lifts_no_limit(self):
-        begin = int(time.time()) + 3600
-        good = event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], begin)
-        number = self.vtn.add(good)
-        self.assertEqual(self.once("--default-limit", "900000").returncode, 0)
-        unit = [{"payloadType": "IMPORT_CAPACITY_LIMIT", "units": "KVA"}]
-        for other in (event("limit", "IMPORT_CAPACITY_LIMIT", [None], begin),
-                      event("limit", "IMPORT_CAPACITY_LIMIT", [-3], begin),
-                      event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], begin, payloadDescriptors=unit),
-                      {**good, "intervals": [{"id": 0, "payloads": [7]}]}):
-            self.vtn.change(number, other)
-            for more in ((), ("--dry-run",)):
-                done = self.once("--default-limit", "900000", *more)
-                self.assertEqual(done.returncode, 65, done.stderr)
-                self.assertIn(f"event {number} (limit): payload", done.stderr)
-            steps = [(step.get("from_s"), step["limit_w"]) for step in self.receiver.steps()]
-            self.assertEqual(steps, [(None, 900e3), (begin, 500e3), (begin + 3600, 900e3)])
-            self.assertEqual(json.loads(done.stdout), self.receiver.steps())
-            self.assertIn(f"event {number} (limit)", self.receiver.site["domains"][1]["limits_unread"])
-        self.vtn.change(number, good)
-        self.assertEqual(self.once("--default-limit", "900000").returncode, 0)
-        self.assertNotIn("limits_unread", self.receiver.site["domains"][1])
-
-    def test_events_as_people_write_them(self):
-        begin = int(time.time()) // 60 * 60 + 7200
-        short = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(begin))
-        limit = "IMPORT_CAPACITY_LIMIT"
-        for start, unit, watts in ((short + "Z", "kW", 10e3), (short + "+0000", "kw", 10e3), (short + "Z", "Mw", 10e6)):
-            self.vtn.events.clear()
-            self.vtn.add({**event("limit", limit, [10.0], payloadDescriptors=[{"payloadType": limit, "units": unit}]),
-                          "intervalPeriod": {"start": start, "duration": "PT1H"}})
-            done = self.once("--dry-run")
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(json.loads(done.stdout)[1], {"from_s": begin, "limit_w": watts})
-        for start in ("0000-00-00", "0000-01-01T00:00:00Z", "0001-01-01T00:00:00Z"):
-            self.vtn.events.clear()
-            self.vtn.add({**event("limit", limit, [10.0]), "intervalPeriod": {"start": start, "duration": "P9999Y"}})
-            self.assertEqual(json.loads(self.once("--dry-run").stdout), [{"limit_w": 10e3}])
-        self.vtn.events.clear()
-        number = self.vtn.add({**event("limit", limit, [10.0]), "intervalPeriod": {"start": short, "duration": "PT1H"}})
-        done = self.once("--dry-run")
-        self.assertEqual(done.returncode, 65, done.stderr)
-        self.assertIn(f"event {number} (limit) cannot be read", done.stderr)
-        self.assertIn(f"time '{short}'; allowed: like 2026-03-14T09:30:00Z, with a time zone", done.stderr)
-        self.vtn.events.clear()
-        unit = [{"payloadType": limit, "units": "kW"}]
-        self.vtn.objects["program-1"]["payloadDescriptors"] = unit
-        self.vtn.add(event("limit", limit, [10.0], payloadDescriptors=None))
-        self.assertEqual(json.loads(self.once("--dry-run").stdout)[0], {"limit_w": 10e3})
-
-    def test_percents_are_parts_of_one(self):
-        relative = "DISPATCH_SETPOINT_RELATIVE"
-        unit = [{"payloadType": relative, "units": "PERCENT"}]
-        for percent in (-20, 80):
-            self.vtn.events.clear()
-            number = self.vtn.add(event("relative", relative, [percent], payloadDescriptors=unit))
-            done = self.once("--dry-run", "--baseline", "1000000")
-            self.assertEqual(done.returncode, 65, done.stderr)
-            self.assertIn(f"event {number} (relative): payload {relative} is not followed: {percent} PERCENT; "
-                          "allowed: -1 to 1", done.stderr)
-            self.assertEqual(json.loads(done.stdout), [{}])
 
     def test_a_server_of_openadr_3_0(self):
         self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
@@ -379,12 +310,6 @@ class Misbehaves(FollowCase):
             self.assertGreaterEqual(time.monotonic() - refused[0], 4)
         del self.vtn.events[number]
 
-    def test_a_server_that_refuses_gets_the_schedule_again(self):
-        self.receiver.statuses = [503, 503]
-        self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
-        self.follow()
-        until(lambda: self.receiver.limits() == [500e3])
-
     def test_plain_http_to_another_machine_is_refused(self):
         done = self.once(url="http://192.0.2.1")
         self.assertEqual(done.returncode, 64, done.stderr)
@@ -467,16 +392,6 @@ class Reports(FollowCase):
         self.assertEqual(self.once().returncode, 0)
         [report] = self.made()
         self.assertEqual([interval["id"] for interval in report["resources"][0]["intervals"]], [3, 8])
-
-    def test_a_lost_answer_is_no_second_report(self):
-        self.ask(asks("USAGE"))
-        self.vtn.report_faults = [lambda handler: self.vtn.give_list(handler, [], {}), "lost"]
-        done = self.once()
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("POST /reports: ", done.stderr)
-        self.assertIn("limits are followed as before", done.stderr)
-        self.assertEqual(self.once().returncode, 0)
-        self.assertEqual(len(self.made()), 1)
 
     def test_refusals_stop_no_limit(self):
         self.ask(asks("USAGE"))

@@ -235,12 +235,6 @@ class RelayTest(unittest.TestCase):
             self.server.process.send_signal(signal.SIGCONT)
         until(lambda: self.plan(job, 0, version, 1)[1].get("unchanged"))
 
-    def test_waits_end_at_the_requested_time(self):
-        job = self.job(1)
-        version = self.plan(job, 2)[1]["version"]
-        self.assertEqual(self.plan(job, 2, version, 0), (200, {"rank": 2, "unchanged": True}))
-        self.assertEqual(self.plan(job, 2, version, 1), (200, {"rank": 2, "unchanged": True}))
-
     def test_a_rank_that_leaves_is_not_expected_any_more(self):
         job = self.job(1)
         version = self.plan(job, 0)[1]["version"]

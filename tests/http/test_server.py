@@ -401,25 +401,6 @@ class OwnApi(ServerCase):
         reached = {(method, path) for method, path, status in seen if status == 200}
         self.assertEqual(described - reached, streams | tokens)
 
-    def test_events_resume(self):
-        self.push()
-        job = self.zeus_job()
-        self.server.ask("GET", f"/schedule/{job}?rank=0")
-        connection = http.client.HTTPConnection(self.server.address, timeout=60)
-        connection.request("GET", f"/v1/jobs/{urllib.parse.quote(job)}/events?after=0")
-        reply = connection.getresponse()
-        self.assertEqual(reply.headers["Content-Type"], "text/event-stream")
-        sequences, kinds = [], []
-        while "plan_deployed" not in kinds:
-            line = reply.readline().decode()
-            if line.startswith("id: "):
-                sequences.append(int(line[4:]))
-            if line.startswith("event: "):
-                kinds.append(line[7:].strip())
-        connection.close()
-        self.assertEqual(sequences, list(range(1, len(sequences) + 1)))
-        self.assertEqual(kinds[0], "job_registered")
-
     def test_tokens_and_roles(self):
         self.push()
         first = {"role": "infrastructure", "name": "boss"}
@@ -589,15 +570,6 @@ class Operations(ServerCase):
         self.assertEqual([job["id"] for job in self.server.ask("GET", "/v1/jobs")[1]["jobs"]], [kept])
         with sqlite3.connect(pathlib.Path(self.data) / "perseus.db") as database:
             self.assertEqual(database.execute("SELECT DISTINCT job FROM event").fetchall(), [(kept,)])
-
-    def test_acknowledged_changes_survive_kill_9(self):
-        self.push()
-        job = self.zeus_job()
-        before = [self.server.ask("GET", f"/schedule/{job}?rank={rank}")[1] for rank in range(4)]
-        self.server.stop(signal.SIGKILL)
-        self.server = Server(self.data)
-        self.assertEqual([self.server.ask("GET", f"/schedule/{job}?rank={rank}")[1] for rank in range(4)], before)
-        self.assertIn("sample", self.server.cli("profile", "list").stdout)
 
     def test_backup_while_it_runs(self):
         self.push()
@@ -871,21 +843,6 @@ class Operations(ServerCase):
         held.close()
         self.assertEqual(self.server.process.wait(served.STOP_S), 0)
 
-    def test_a_straggler_notice_reaches_waiting_ranks(self):
-        self.push()
-        job = self.zeus_job(dp=2)
-        plan = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1]
-        answers = []
-        waiting = threading.Thread(
-            target=lambda: answers.append(self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan?have={plan['version']}")))
-        waiting.start()
-        self.server.cli("straggler", "set", "--job", job, "--pipeline", "1", "--degree", "1.2")
-        waiting.join()
-        self.assertGreater(answers[0][1]["version"], plan["version"])
-        self.assertGreater(answers[0][1]["iteration_time_s"], plan["iteration_time_s"])
-        shown = self.server.cli("job", "show", job).stdout
-        self.assertIn("1.2", shown)
-
     def test_back_to_normal_reports_an_unknown_straggler(self):
         self.push()
         job = self.zeus_job(dp=2)
@@ -936,20 +893,6 @@ class Operations(ServerCase):
                          "delay_s: 1000000000 s; allowed: 0 to 2592000")
         status, answer = self.server.ask("GET", "/v1/jobs?limit=1e9")
         self.assertEqual((status, answer["detail"]), (400, "'limit' is '1e9'; expected a number of jobs from 1 to 1000"))
-
-    def test_a_threshold_without_a_signal_is_no_policy(self):
-        self.push()
-        job = self.zeus_job()
-        path = f"/v1/jobs/{job}/policies/max_slowdown"
-        said = "max_slowdown: threshold: {}, and no signal that could be above it; allowed: both, or neither to be slower always"
-        for threshold in (80, 0):
-            status, answer = self.server.ask("PUT", path, {"slowdown": 1.1, "threshold": threshold})
-            self.assertEqual((status, answer["detail"]), (400, said.format(threshold)))
-        done = self.server.cli("policy", "max-slowdown", job, "--slowdown", "10%", "--threshold", "80", ok=False)
-        self.assertEqual((done.returncode, done.stderr), (64, f"perseus: {said.format(80)}\n"))
-        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}")[1]["policies"], [])
-        for right in ({}, {"signal": [{"from_s": 5, "value": 1}]}, {"threshold": 0, "signal": [{"from_s": 5, "value": 1}]}):
-            self.assertEqual(self.server.ask("PUT", path, {"slowdown": 1.1, **right})[0], 200)
 
     def test_refuses_to_listen_beyond_loopback_without_tokens(self):
         with tempfile.TemporaryDirectory() as data:

@@ -229,22 +229,6 @@ class Site(SiteCase):
         for job in jobs:
             job.over = True
 
-    def test_an_older_client_gets_no_grant(self):
-        self.servers = [self.server]
-        self.assertEqual(self.server.ask("PUT", "/v1/profiles/sample", profile_body(1))[0], 200)
-        jobs = [self.register(0), self.register(1, keeps_budgets=False)]
-        until(lambda: all(plan.get("version") for job in jobs for plan in job.plans))
-        self.limit(1e6)
-        most = self.hall()["counted_w"]
-        self.limit(0.95 * most)
-        until(lambda: all("budget" in plan for plan in jobs[0].plans))
-        self.assertTrue(all("budget" not in plan for plan in jobs[1].plans))
-        states = {job["name"]: (job["state"], job.get("reason", "")) for job in self.power()["jobs"]}
-        self.assertEqual(states["job-0"][0], "granted", states)
-        self.assertEqual(states["job-1"], ("fixed", "the client of a rank does not know budgets"))
-        for job in jobs:
-            job.over = True
-
     def test_one_screen_and_the_changes_of_limits(self):
         self.servers = [self.server]
         self.assertEqual(self.server.ask("PUT", "/v1/profiles/sample", profile_body(1))[0], 200)

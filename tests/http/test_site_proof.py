@@ -157,19 +157,6 @@ class Proof(test_site.SiteCase):
         self.assertAlmostEqual(float(lost[1]), 100 * low["rate_lost"], 1)
         self.stop_ranks()
 
-    def test_a_ramp_is_in_steps(self):
-        self.servers, self.jobs = [self.server], []
-        now_s = time.time()
-        ramp = {"ramp_down_w_per_s": 100, "limits": [{"limit_w": 1e6}, {"from_s": now_s + 3600, "limit_w": 7e5}]}
-        self.assertEqual(self.server.ask("PUT", "/v1/site", {"domains": [{"name": "hall", **ramp}]})[0], 200)
-        entries = until(lambda: self.server.ask("GET", "/v1/site/forecast?hours=2")[1].get("entries"))
-        limits = [entry["metered_limit_w"] for entry in entries]
-        self.assertEqual(sorted(limits, reverse=True), limits)
-        self.assertAlmostEqual(len(entries), 51, delta=2)  # 3000 s in minutes
-        for entry, later in zip(entries, entries[1:]):
-            ramped = min(1e6, 7e5 + 100 * max(0, now_s + 3600 - later["start_s"]))
-            self.assertAlmostEqual(entry["metered_limit_w"], ramped, delta=1)
-
 
 class Alerts(test_site.SiteCase):
     arguments = ("--alert-after-s", "0.2")
