@@ -102,11 +102,7 @@ BudgetedRank::BudgetedRank(std::string job, int rank, int microbatches, std::str
     : job_(std::move(job)), host_(std::move(host)), rank_(rank), microbatches_(microbatches) {}
 
 void BudgetedRank::start(InProcess& server, bool keeps_budgets, bool paces, work::Done<jobs::RegisterRankAnswer> done) {
-  jobs::RegisterRank request;
-  request.job = job_;
-  request.rank = rank_;
-  request.dp_rank = rank_ / 2;
-  request.pp_rank = rank_ % 2;
+  jobs::RegisterRank request = rank_of(job_, {1, 2, 1}, rank_);
   request.host = host_;
   request.accelerator = fmt::format("{}-gpu-{}", job_, rank_);
   request.epoch = ++epoch_;

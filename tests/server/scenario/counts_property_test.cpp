@@ -37,11 +37,7 @@ class ReportedTraining {
     job_ = registered->job;
     const bool epochs = dice_.roll(0, 1) == 1;
     for (int rank = 0; rank < ranks_; ++rank) {
-      jobs::RegisterRank request;
-      request.job = job_;
-      request.rank = rank;
-      request.pp_rank = rank / job.degrees.tp;
-      request.tp_rank = rank % job.degrees.tp;
+      jobs::RegisterRank request = rank_of(job_, job.degrees, rank);
       request.clocks_mhz = {1410, 1050};
       request.switch_latency = Seconds(0);
       request.epoch = epochs ? 1 : 0;

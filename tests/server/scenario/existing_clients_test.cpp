@@ -15,8 +15,7 @@ using ::testing::HasSubstr;
 /// Registers a job of one rank without a profile, as Zeus's client without job_metadata does.
 std::string job_without_metadata(InProcess& target, const std::vector<std::string>& instructions = {}) {
   const auto job = target.register_job({})->job;
-  jobs::RegisterRank rank;
-  rank.job = job;
+  jobs::RegisterRank rank = rank_of(job, {}, 0);
   rank.clocks_mhz = {1410, 1200};
   rank.instructions = instructions;
   EXPECT_TRUE(target.register_rank(rank).ok());
@@ -59,12 +58,7 @@ TEST(ExistingClients, AProfileThatIsUploadedMeanwhileAnswers) {
   jobs::RegisterJob request;
   request.degrees.pp = 2;
   const std::string job = target.register_job(request)->job;
-  for (const int number : {0, 1}) {
-    jobs::RegisterRank rank;
-    rank.job = job;
-    rank.rank = rank.pp_rank = number;
-    ASSERT_TRUE(target.register_rank(rank).ok());
-  }
+  for (const int rank : {0, 1}) ASSERT_TRUE(target.register_rank(rank_of(job, request.degrees, rank)).ok());
   const int wait = ask_once(target, job);
   target.go_to(15);
   ASSERT_TRUE(target.upload_profile(job, small_profile("", 4)).ok());

@@ -30,9 +30,7 @@ class FirstPlan : public ::testing::Test {
     EXPECT_FALSE(target.answer_of(wait));
   }
   Status registers(int rank) {
-    jobs::RegisterRank request;
-    request.job = job;
-    request.rank = request.pp_rank = rank;
+    jobs::RegisterRank request = rank_of(job, {1, 2, 1}, rank);
     request.clocks_mhz = {1410, 810};
     request.epoch = 1;
     request.switch_latency = Seconds(0.02);
@@ -99,11 +97,7 @@ TEST(LatePlans, AreLoggedOnceAJobWhereRanksWait) {
     request.degrees.pp = 2;
     jobs.push_back(target.register_job(request).value().job);
     for (int rank = 0; rank < 2; ++rank) {
-      jobs::RegisterRank registers;
-      registers.job = jobs.back();
-      registers.rank = registers.pp_rank = rank;
-      registers.clocks_mhz = {1410, 810};
-      ASSERT_TRUE(target.register_rank(registers).ok());
+      ASSERT_TRUE(target.register_rank(rank_of(jobs.back(), request.degrees, rank)).ok());
       target.wait_for_plan({jobs.back(), rank, 0, std::nullopt, std::nullopt});
     }
     target.hold_work(true);

@@ -25,14 +25,7 @@ class FrozenStore : public ::testing::Test {
     job = target.register_job(request).value().job;
     for (int rank = 0; rank < 4; ++rank) EXPECT_TRUE(target.register_rank(rank_request(rank)).ok());
   }
-  jobs::RegisterRank rank_request(int rank) const {
-    jobs::RegisterRank request;
-    request.job = job;
-    request.rank = rank;
-    request.dp_rank = rank / 2;
-    request.pp_rank = rank % 2;
-    return request;
-  }
+  jobs::RegisterRank rank_request(int rank) const { return rank_of(job, {2, 2, 1}, rank); }
   jobs::SetStraggler straggler(double degree) const {
     jobs::SetStraggler request{job, {}, Seconds(0), degree};
     request.target.pipeline = 0;
@@ -138,31 +131,6 @@ TEST_F(FrozenStore, AnOrderlyStopEndsAndReportsUnwrittenEvents) {
   EXPECT_FALSE(kept);
   target.go_to(2.1);
   EXPECT_TRUE(is_unavailable(kept));
-}
-
-TEST_F(FrozenStore, IsUnhealthyWhileItDoesNotAnswer) {
-  EXPECT_TRUE(target.service().store_health().answers);
-  target.settle();
-  target.freeze_store(true);
-  (void)target.service().store_health();  // starts a check
-  target.go_to(5);
-  EXPECT_FALSE(target.service().store_health().answers);
-  EXPECT_EQ(target.service().store_health().since_s, target.now_s() - 5);
-  target.freeze_store(false);
-  EXPECT_TRUE(target.service().store_health().answers);
-}
-
-TEST_F(FrozenStore, IsUnhealthyWhileItsDiskIsFullAndThenNoLonger) {
-  target.fill_disk(true);
-  EXPECT_FALSE(target.set_straggler(straggler(1.2)).ok());
-  EXPECT_FALSE(target.service().store_health().answers);
-  target.settle();
-  EXPECT_FALSE(target.service().store_health().answers) << "reading works, but writing does not";
-  target.fill_disk(false);
-  target.settle();
-  (void)target.service().store_health();
-  target.settle();
-  EXPECT_TRUE(target.service().store_health().answers);
 }
 
 TEST_F(FrozenStore, AnUnansweredChangeIsNotShownBeforeItIsDurable) {

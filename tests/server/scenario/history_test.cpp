@@ -29,12 +29,7 @@ class HistoryScenario : public ::testing::Test {
     job.degrees = {1, 2, 1};
     job.profile = "small";
     const std::string id = target.register_job(job).value().job;
-    for (const int rank : {0, 1}) {
-      jobs::RegisterRank registered;
-      registered.job = id;
-      registered.rank = registered.pp_rank = rank;
-      PERSEUS_CHECK(target.register_rank(registered).ok(), "a rank");
-    }
+    for (const int rank : {0, 1}) PERSEUS_CHECK(target.register_rank(rank_of(id, job.degrees, rank)).ok(), "a rank");
     target.go_to(30);  // long enough for the first iterations
     return id;
   }

@@ -19,35 +19,12 @@ jobs::RegisterJob keyed(const std::string& key, const std::string& fingerprint =
   return job;
 }
 
-TEST(IdempotencyKey, TheSameKeyIsTheSameJob) {
-  InProcess target;
-  const std::string first = target.register_job(keyed("1234567890123456"))->job;
-  EXPECT_EQ(target.register_job(keyed("1234567890123456"))->job, first);
-  target.restart();
-  EXPECT_EQ(target.register_job(keyed("1234567890123456"))->job, first);
-  ASSERT_TRUE(target.finish_job(first).ok());
-  const auto finished = target.register_job(keyed("1234567890123456"));
-  EXPECT_EQ(finished->job, first);
-  EXPECT_EQ(finished->state, "finished");
-  EXPECT_EQ(target.database().jobs().size(), 1U);
-}
-
 TEST(IdempotencyKey, AnotherKeyOrTokenIsAnotherJob) {
   InProcess target;
   const std::string first = target.register_job(keyed("1234567890123456"))->job;
   EXPECT_NE(target.register_job(keyed("1234567890123457"))->job, first);
   EXPECT_NE(target.register_job(keyed("1234567890123456", "f", "t"))->job, first);
   EXPECT_EQ(target.database().jobs().size(), 3U);
-}
-
-TEST(IdempotencyKey, AnotherBodyIsRefused) {
-  InProcess target;
-  const std::string first = target.register_job(keyed("1234567890123456"))->job;
-  const auto other = target.register_job(keyed("1234567890123456", "g"));
-  ASSERT_FALSE(other.ok());
-  EXPECT_EQ(other.error().code, ErrorCode::invalid_input);
-  EXPECT_EQ(other.error().message, "Idempotency-Key: '1234567890123456' registered job " + first +
-                                       " from another body; allowed: the same body, or another key");
 }
 
 TEST(IdempotencyKey, LeavesTheJobsOwnFactsAlone) {

@@ -322,6 +322,16 @@ std::shared_ptr<TestDatabase> database_with(const std::map<std::string, int>& sm
   return database;
 }
 
+jobs::RegisterRank rank_of(const std::string& job, const jobs::Degrees& degrees, int rank) {
+  jobs::RegisterRank request;
+  request.job = job;
+  request.rank = rank;
+  request.dp_rank = rank / (degrees.pp * degrees.tp);
+  request.pp_rank = rank / degrees.tp % degrees.pp;
+  request.tp_rank = rank % degrees.tp;
+  return request;
+}
+
 jobs::NamedProfile small_profile(const std::string& name, int microbatches) {
   static const std::string csv = [] {
     std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/server/scenario/small.csv");

@@ -118,6 +118,9 @@ class InProcess final : public ScenarioTarget, public work::Executor {
   std::vector<jobs::WaitId> wait_ids_;
 };
 
+/// The registration of a rank of a job: tensor-parallel ranks follow each other, then stages, then pipelines.
+jobs::RegisterRank rank_of(const std::string& job, const jobs::Degrees& degrees, int rank);
+
 /// A pipeline of tests/server/scenario/small.csv, a profile of two stages, for 1F1B with this many microbatches.
 jobs::NamedProfile small_profile(const std::string& name, int microbatches);
 

@@ -3,10 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <set>
-#include <sstream>
-
 #include "server/jobs/pipeline_input.h"
 #include "tests/server/scenario/in_process.h"
 
@@ -42,9 +38,7 @@ class PlanningTurns : public ::testing::Test {
   }
   void register_ranks(const std::string& id, const std::string& control = "") {
     for (int rank = 0; rank < 2; ++rank) {
-      jobs::RegisterRank request;
-      request.job = id;
-      request.rank = request.pp_rank = rank;
+      jobs::RegisterRank request = rank_of(id, {1, 2, 1}, rank);
       request.clocks_mhz = {1410, 810};
       request.control = control;
       EXPECT_TRUE(target.register_rank(request).ok());
@@ -214,15 +208,8 @@ TEST(PlanningBudget, AJobOverBudgetKeepsItsQuickPlanAndReportsWhy) {
   InProcess target(options);
   jobs::RegisterJob request;
   request.degrees.pp = 2;
-  std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/server/scenario/small.csv");
-  std::stringstream text;
-  text << file.rdbuf();
-  jobs::NamedProfile profile;
-  profile.profile_csv = text.str();
-  profile.shape.microbatches = 4;
-  profile.shape.blocking_power = Watts(70);
   const std::string a = target.register_job(request).value().job;
-  ASSERT_TRUE(target.upload_profile(a, profile).ok());
+  ASSERT_TRUE(target.upload_profile(a, small_profile("", 4)).ok());
   const jobs::JobView now = target.job(a).value();
   EXPECT_EQ(now.header.state, "deployed");
   EXPECT_EQ(now.plan->version, 1);
@@ -272,43 +259,6 @@ TEST(PlanningFairness, ALongRefinementTakesTurnsWithThoseOfOthers) {
   target.hold_refining(false);
   EXPECT_THAT(refined, ElementsAre("short", "long"));
   EXPECT_EQ(target.service().counts().characterizing, 0);
-}
-
-TEST(StoredBytes, CountLogsAndBlobsOfATokensJobsOnce) {
-  InProcess target;
-  const auto job = [&](const std::string& token) {
-    jobs::RegisterJob request;
-    request.degrees.pp = 2;
-    request.facts["token"] = token;
-    const std::string id = target.register_job(request).value().job;
-    EXPECT_TRUE(target.upload_profile(id, small_profile("p", 4)).ok());
-    return id;
-  };
-  const auto exactly = [&](const std::vector<std::string>& jobs) {
-    const std::vector<store::HeldBlob> of_all = *target.database().stored().held_blobs();
-    std::map<std::string, std::int64_t> held;
-    std::int64_t bytes = 0;
-    for (const std::string& id : jobs) {
-      bytes += target.database().job(id).bytes;
-      for (const store::HeldBlob& blob : of_all) {
-        if (blob.job == id) held[blob.key] = blob.bytes;
-      }
-    }
-    for (const auto& [key, of_blob] : held) bytes += of_blob;
-    return bytes;
-  };
-  const std::string a = job("mine"), b = job("mine"), c = job("other");
-  EXPECT_GT(target.service().stored_bytes->of("mine"), target.service().stored_bytes->of("other"));
-  EXPECT_GT(target.service().stored_bytes->of("other"), 0);
-  target.go_to(700);
-  EXPECT_EQ(target.service().stored_bytes->of("mine"), exactly({a, b}));
-  EXPECT_EQ(target.service().stored_bytes->of("other"), exactly({c}));
-  ASSERT_TRUE(target.finish_job(c).ok());
-  target.service().operations.remove(c, [](const Result<Ok>& removed) { EXPECT_TRUE(removed.ok()); });
-  target.settle();
-  target.go_to(1400);
-  EXPECT_EQ(target.service().stored_bytes->of("other"), 0);
-  EXPECT_EQ(target.service().stored_bytes->of("absent"), 0);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/error_table.h"
 #include "io/formats/number.h"
 #include "server/live/learned_profile.h"
+#include "tests/server/scenario/in_process.h"
 #include "tests/server/scenario/scenario_facts.h"
 #include "tests/server/scenario/scenario_site.h"
 #include "tests/server/scenario/scenario_step.h"
@@ -198,13 +199,7 @@ class Player {
   }
 
   jobs::RegisterRank rank_request(const ScenarioStep& step, int rank) {
-    const jobs::Degrees d = degrees_[step.words[1]];
-    jobs::RegisterRank request;
-    request.job = id(step);
-    request.rank = rank;
-    request.dp_rank = rank / (d.pp * d.tp);
-    request.pp_rank = rank / d.tp % d.pp;
-    request.tp_rank = rank % d.tp;
+    jobs::RegisterRank request = rank_of(id(step), degrees_[step.words[1]], rank);
     if (const auto training = training_.find(step.words[1]); training != training_.end()) {
       request = training->second.registration(rank);
     }

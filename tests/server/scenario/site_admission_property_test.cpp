@@ -84,9 +84,7 @@ class AdmittedJobs {
     RC_ASSERT(registered.ok());
     running_[name] = registered->job;
     for (int rank = 0; rank < kRanks; ++rank) {
-      jobs::RegisterRank one;
-      one.job = registered->job;
-      one.rank = one.pp_rank = rank;
+      jobs::RegisterRank one = rank_of(registered->job, request.degrees, rank);
       one.epoch = 1;
       one.keeps_budgets = true;
       RC_ASSERT(server_.register_rank(one).ok());

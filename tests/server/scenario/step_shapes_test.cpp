@@ -22,12 +22,8 @@ struct StepShapesTest : ::testing::Test {
     request.profile = profile.name;
     const auto registered = target.register_job(request);
     EXPECT_TRUE(registered.ok());
-    for (int rank = 0; rank < 2; ++rank) {
-      jobs::RegisterRank one;
-      one.job = registered->job;
-      one.rank = one.pp_rank = rank;
-      EXPECT_TRUE(target.register_rank(one).ok());
-    }
+    for (int rank = 0; rank < 2; ++rank)
+      EXPECT_TRUE(target.register_rank(rank_of(registered->job, request.degrees, rank)).ok());
     return registered->job;
   }
 
@@ -60,9 +56,7 @@ TEST_F(StepShapesTest, AnActionTableIsNeededOfEachShape) {
   request.degrees.pp = 2;
   request.profile = "table";
   const std::string id = target.register_job(request)->job;
-  jobs::RegisterRank rank;
-  rank.job = id;
-  ASSERT_TRUE(target.register_rank(rank).ok());
+  ASSERT_TRUE(target.register_rank(rank_of(id, request.degrees, 0)).ok());
   jobs::SeeShape seen;
   seen.job = id;
   seen.microbatches = 2;

@@ -28,11 +28,7 @@ class EstimatedTraining {
     RC_ASSERT(registered.ok());
     job_ = registered->job;
     for (int rank = 0; rank < kRanks; ++rank) {
-      jobs::RegisterRank request;
-      request.job = job_;
-      request.rank = rank;
-      request.dp_rank = rank / 2;
-      request.pp_rank = rank % 2;
+      jobs::RegisterRank request = rank_of(job_, job.degrees, rank);
       request.clocks_mhz = {1410, 1050};
       request.switch_latency = Seconds(0);
       RC_ASSERT(server_.register_rank(request).ok());

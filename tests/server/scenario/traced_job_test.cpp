@@ -55,21 +55,15 @@ class ReportedJob {
     request.profile = "traced";
     request.detect_stragglers = true;
     job_ = target_.register_job(request).value().job;
-    for_each_rank([&](int rank, int pipeline, int stage) {
-      jobs::RegisterRank registered;
-      registered.job = job_;
-      registered.rank = rank;
-      registered.dp_rank = pipeline;
-      registered.pp_rank = stage;
-      EXPECT_TRUE(target_.register_rank(registered).ok());
-    });
+    for_each_rank(
+        [&](int rank, int) { EXPECT_TRUE(target_.register_rank(rank_of(job_, request.degrees, rank)).ok()); });
   }
 
   /// Every rank reports the step's time of its pipeline, as long as the pipeline takes at the clocks of its plan.
   void report(int step) {
     const jobs::JobView now = view();
     target_.go_to(since_start_s_ += traced_.steps[step].time_s());
-    for_each_rank([&](int rank, int pipeline, int) {
+    for_each_rank([&](int rank, int pipeline) {
       jobs::ReportIterations request;
       request.job = job_;
       request.rank = rank;
@@ -90,7 +84,7 @@ class ReportedJob {
   template <class Visit>
   void for_each_rank(Visit visit) {
     for (int d = 0; d < traced_.pipelines; ++d) {
-      for (int r = 0; r < traced_.ranks; ++r) visit(d * traced_.ranks + r, d, r);
+      for (int r = 0; r < traced_.ranks; ++r) visit(d * traced_.ranks + r, d);
     }
   }
 

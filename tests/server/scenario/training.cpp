@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planning/model/make_schedule.h"
+#include "tests/server/scenario/in_process.h"
 
 namespace perseus::testing {
 
@@ -68,12 +69,7 @@ Result<int> Training::miss_window() {
 }
 
 jobs::RegisterRank Training::registration(int rank) const {
-  jobs::RegisterRank request;
-  request.job = job_;
-  request.rank = rank;
-  request.dp_rank = rank / (degrees_.pp * degrees_.tp);
-  request.pp_rank = rank / degrees_.tp % degrees_.pp;
-  request.tp_rank = rank % degrees_.tp;
+  jobs::RegisterRank request = rank_of(job_, degrees_, rank);
   const profiling::ProfilingJob simulated = simulated_.job();
   for (const Megahertz clock : simulated.clocks[request.pp_rank]) request.clocks_mhz.push_back(clock.value());
   return request;

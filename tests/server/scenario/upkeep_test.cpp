@@ -126,13 +126,8 @@ class LaterVersion : public ::testing::Test {
   LaterVersion() {
     PERSEUS_CHECK(target_.put_profile(small_profile("small", 3)).ok(), "put_profile");
     job_ = registered(target_, "small");
-    for (int rank = 0; rank < 2; ++rank) {
-      jobs::RegisterRank request;
-      request.job = job_;
-      request.rank = rank;
-      request.pp_rank = rank;
-      PERSEUS_CHECK(target_.register_rank(request).ok(), "register_rank");
-    }
+    for (const int rank : {0, 1})
+      PERSEUS_CHECK(target_.register_rank(rank_of(job_, {1, 2, 1}, rank)).ok(), "register_rank");
   }
   /// Writes an event as a server of a later version would.
   void writes(const std::string& body) { target_.database().add_event(job_, body); }
