@@ -40,46 +40,6 @@ TEST_F(JobCacheTest, ARefusalWaitsUntilWhatItRestsOnIsDurable) {
   EXPECT_TRUE(third.given() && !third->ok()) << "nothing is under way: at once";
 }
 
-TEST_F(JobCacheTest, WhatTheStoreRefusesIsUndoneAndWhatRestedOnItIsAnError) {
-  base_.database().write_failure = Error{ErrorCode::unavailable, "the disk is full"};
-  const auto first = set_first_policy(), second = set_first_policy();
-  base_.settle();
-  EXPECT_EQ(first->error().message, "the disk is full");
-  EXPECT_EQ(second->error().message, "the disk is full");
-  base_.database().write_failure.reset();
-  const auto again = set_first_policy();
-  base_.settle();
-  EXPECT_TRUE(again->ok());
-  EXPECT_EQ(base_.live("job").job.policies.size(), 1U);
-}
-
-TEST_F(JobCacheTest, ReportsStayIfARestartIsRefusedAfterAnotherRankRegistered) {
-  const auto begin = [this](int rank, std::int64_t epoch) {
-    jobs::RankRegistered registered = JobsInMemory::rank_of_stage(rank);
-    registered.epoch = epoch;
-    testing::Answer<Ok> answer;
-    base_.jobs().execute("job", {[registered](const jobs::Job&, double) -> Result<Decision> {
-                                   return Decision{{registered}, {}};
-                                 },
-                                 answer.take()});
-    return answer;
-  };
-  begin(0, 1);  // rank 1 does the same restart later
-  base_.settle();
-  base_.live("job").reports.progress.emplace(base_.clock().now_s(), false);
-  base_.hooks.on_committed = [this](LiveJob&, const auto&) {
-    base_.database().write_failure = Error{ErrorCode::unavailable, "the disk is full"};
-  };
-  const auto of_rank_1 = begin(1, 1), restart = begin(0, 2);
-  base_.settle();
-  EXPECT_TRUE(of_rank_1->ok());
-  EXPECT_EQ(restart->error().message, "the disk is full");
-  base_.jobs().with("job", [](const Result<LiveJob*>&) {});
-  base_.settle();
-  EXPECT_EQ(base_.live("job").job.restarts, 1);
-  EXPECT_TRUE(base_.live("job").reports.progress);
-}
-
 TEST_F(JobCacheTest, RanksSeeAFallOfWattsWhileARiseWaitsForTheStore) {
   const auto grant = [this](double watts, bool once_durable) {
     jobs::PowerGranted granted;

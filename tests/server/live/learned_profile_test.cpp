@@ -31,26 +31,5 @@ TEST(LearnedProfileKey, IsEmptyWithoutAModel) {
       << "the published client's name of that fact";
 }
 
-TEST(LearnedProfileBlob, ReadingReversesWriting) {
-  jobs::LearnedProfile learned;
-  learned.input = "abc";
-  learned.team = "vision";
-  learned.model = "gpt3";
-  learned.job = "j_1";
-  learned.learned_at_s = 1'800'000'000;
-  learned.confirmed = 2;
-  learned.doubted_by = "j_2";
-  const store::Blob blob = learned_blob("known/key", learned);
-  EXPECT_EQ(blob.key, "known/key");
-  const auto read = parse_learned(blob.key, blob.bytes);
-  ASSERT_TRUE(read.ok()) << read.error().message;
-  EXPECT_EQ(read->id, "key");
-  EXPECT_EQ(read->input, "abc");
-  EXPECT_EQ(read->team, "vision");
-  EXPECT_EQ(read->confirmed, 2);
-  EXPECT_EQ(read->doubted_by, "j_2");
-  EXPECT_FALSE(parse_learned("known/key", "{").ok());
-}
-
 }  // namespace
 }  // namespace perseus::live

@@ -17,20 +17,5 @@ TEST(RankClocks, CountTheGrowthOfEachProcess) {
   EXPECT_EQ(clocks.sums(), (ClockCounts{5, 6, 7}));
 }
 
-TEST(RankClocks, AreThoseOfTheProcessThatHoldsTheRank) {
-  RankClocks clocks;
-  jobs::Rank held;
-  held.epoch = 2;
-  EXPECT_EQ(clocks.of(0, held), nullptr);
-  clocks.report(1, {1410}, 1, 100);
-  EXPECT_EQ(clocks.of(0, held), nullptr);
-  EXPECT_EQ(clocks.of(1, held), nullptr) << "of the process before";
-  clocks.report(1, {1200}, 2, 130);
-  ASSERT_NE(clocks.of(1, held), nullptr);
-  EXPECT_EQ(clocks.of(1, held)->figures.set_mhz, 1200);
-  clocks.report(1, {900}, 0, 160);
-  EXPECT_NE(clocks.of(1, held), nullptr) << "a client without epochs";
-}
-
 }  // namespace
 }  // namespace perseus::live

@@ -48,37 +48,5 @@ TEST_F(RankReportsTest, ANumberThatNoJobCanHaveReachedIsRejected) {
   EXPECT_TRUE(note(1, 1'000'000'000'001, 1101)) << "another rank confirms it";
 }
 
-TEST_F(RankReportsTest, ReportsNamePlansOnceOneDoesHereOrInTheLog) {
-  EXPECT_FALSE(reports_.name_plans(job_));
-  job_.kept.emplace();
-  EXPECT_TRUE(reports_.name_plans(job_));
-  job_.kept.reset();
-  reports_.followed.report({.rank = 0, .ranks = 2, .version = 1, .last = 3, .count = 1});
-  EXPECT_TRUE(reports_.name_plans(job_));
-}
-
-TEST_F(RankReportsTest, IterationsThatTheLogHasAreNotKept) {
-  for (const int rank : {0, 1})
-    reports_.followed.report({.rank = rank, .ranks = 2, .version = 1, .last = 3, .count = 2});
-  reports_.uncounted_since_s = 1100;
-  ASSERT_EQ(reports_.followed.whole().size(), 2U);
-  reports_.counted_to(2);
-  EXPECT_EQ(reports_.followed.whole().size(), 1U);
-  EXPECT_EQ(reports_.uncounted_since_s, std::nullopt);
-}
-
-TEST_F(RankReportsTest, AfterARestartIterationsCountFromZero) {
-  ASSERT_TRUE(note(0, 10, 1100));
-  reports_.followed.report({.rank = 0, .ranks = 2, .version = 1, .last = 10, .count = 1});
-  reports_.measured.report({.rank = 0, .ranks = 2, .version = 1, .last = 10, .times = {}, .energies = {}});
-  reports_.without_plan = true;
-  reports_.forget_iterations();
-  EXPECT_EQ(next(1100), 0);
-  EXPECT_FALSE(reports_.followed.known());
-  EXPECT_TRUE(reports_.without_plan) << "the clients are the same";
-  ASSERT_TRUE(note(0, 0, 1101));
-  EXPECT_EQ(next(1101), 3);
-}
-
 }  // namespace
 }  // namespace perseus::live
