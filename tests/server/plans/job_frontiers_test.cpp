@@ -18,32 +18,6 @@ class JobFrontiersTest : public ::testing::Test, protected testing::ServiceParts
   }
 };
 
-TEST_F(JobFrontiersTest, AJobRequestsEachFrontierOnce) {
-  frontiers->want(live());
-  frontiers->want(live());
-  EXPECT_EQ(characterizations->running(), 1);
-  EXPECT_EQ(live().frontiers.requested().size(), 1U);
-}
-
-TEST_F(JobFrontiersTest, PlanningStopsWhenTheJobIsRemovedOrHasEnded) {
-  for (const bool removed : {true, false}) {
-    frontiers->want(live());
-    if (removed) {
-      frontiers->job_removed(live());
-    } else {
-      base.jobs().execute("job", {[](const jobs::Job&, double) {
-                                    return Result<live::Decision>(live::Decision{{jobs::JobFinished{}}, {}});
-                                  },
-                                  {}});
-      frontiers->want(live());
-    }
-    EXPECT_TRUE(live().frontiers.requested().empty());
-    base.settle();
-    EXPECT_EQ(characterizations->running(), 0);
-    EXPECT_EQ(characterizations->failed(), 0) << "it did not look for the missing input";
-  }
-}
-
 TEST_F(JobFrontiersTest, WhatAFrontierMakesPossibleIsDecidedBeforeRanksSeeIt) {
   frontiers->want(live());
   bool followed = false;
@@ -60,15 +34,6 @@ TEST_F(JobFrontiersTest, WhatAFrontierMakesPossibleIsDecidedBeforeRanksSeeIt) {
     base.settle_one();
   }
   EXPECT_EQ(base.hooks.times_shown, 1);
-}
-
-TEST_F(JobFrontiersTest, AMissingInputFailsTheCharacterization) {
-  int arrived = 0;
-  base.hooks.on_shown = [&](live::LiveJob&) { ++arrived; };
-  frontiers->want(live());
-  base.settle();
-  EXPECT_EQ(arrived, 1);
-  EXPECT_TRUE(live().job.failures.contains("input"));
 }
 
 }  // namespace

@@ -28,20 +28,6 @@ class ProfileUploadsTest : public ::testing::Test, protected testing::ServicePar
       std::make_shared<ProfileUploads>(options, base.jobs(), access, static_cast<work::Executor&>(base));
 };
 
-TEST_F(ProfileUploadsTest, AnUploadIsDurableWithItsInputWhenItIsAnswered) {
-  ASSERT_TRUE(upload(kTwoStages).ok());
-  EXPECT_EQ(job().profile_source, "uploaded");
-  EXPECT_EQ(job().input_of[0], testing::two_stages_input().event.input);
-  EXPECT_TRUE(base.database().has_blob("input/" + job().input_of[0]));
-  EXPECT_EQ(live().committed, 4);
-}
-
-TEST_F(ProfileUploadsTest, TheSameProfileAgainWritesNothing) {
-  ASSERT_TRUE(upload(kTwoStages).ok());
-  EXPECT_TRUE(upload(kTwoStages).ok());
-  EXPECT_EQ(live().committed, 4);
-}
-
 TEST_F(ProfileUploadsTest, MeasuredLatencyCompletesAProfileWithoutOne) {
   jobs::RankMeasured measured;
   measured.switch_latency_s = 0.0123;
@@ -63,17 +49,6 @@ TEST_F(ProfileUploadsTest, ErrorsNameTheProblemAndChangeNothing) {
       HasSubstr("stage"))
       << "one stage for two ranks";
   EXPECT_EQ(live().committed, 3);
-}
-
-TEST_F(ProfileUploadsTest, AJobThatIsOverRejectsProfilesAlsoIfItEndsMeanwhile) {
-  testing::Answer<Ok> late;
-  jobs::NamedProfile profile{"", kTwoStages, {}, ""};
-  profile.shape.microbatches = 2;
-  uploads->upload("job", profile, {}, late.take(), "alice");
-  base.append("job", {jobs::JobFinished{}});
-  ASSERT_TRUE(late.given());
-  EXPECT_EQ(late->error().message, "job job is finished");
-  EXPECT_EQ(upload(kTwoStages).error().code, ErrorCode::conflict);
 }
 
 }  // namespace

@@ -27,18 +27,6 @@ class RankPlansTest : public ::testing::Test, protected testing::ServiceParts {
   }
 };
 
-TEST_F(RankPlansTest, ARankWaitsUntilThereIsAPlanOfAnotherVersion) {
-  EXPECT_EQ(schedule(0), nullptr);
-  plan();
-  EXPECT_EQ(schedule(0), nullptr) << "a frontier is not a plan";
-  deploy(0);
-  ASSERT_NE(schedule(0), nullptr);
-  EXPECT_EQ(schedule(0)->kind, Kind::plan);
-  EXPECT_EQ(schedule(0)->version, 1);
-  EXPECT_EQ(schedule(0, 1), nullptr) << "it has that version";
-  EXPECT_EQ(schedule(7), nullptr) << "no such rank";
-}
-
 TEST_F(RankPlansTest, AScheduleIsMadeOncePerVersionAndStage) {
   plan();
   deploy(0);
@@ -48,18 +36,6 @@ TEST_F(RankPlansTest, AScheduleIsMadeOncePerVersionAndStage) {
   deploy(1);
   EXPECT_NE(schedule(0), first);
   EXPECT_EQ(schedule(0)->version, 2);
-}
-
-TEST_F(RankPlansTest, APlanThatIsNotDurableIsNotShown) {
-  plan();
-  base.jobs().execute("job", {[plan = deployed(0)](const jobs::Job&, double) {
-                                return Result<live::Decision>(live::Decision{{plan}, {}});
-                              },
-                              {}});
-  EXPECT_EQ(job().version, 1);
-  EXPECT_EQ(schedule(0), nullptr);
-  base.settle();
-  EXPECT_NE(schedule(0), nullptr);
 }
 
 TEST_F(RankPlansTest, AVersionsScheduleIsTheSameAfterARestartThoughAStragglerHasGone) {
@@ -73,15 +49,6 @@ TEST_F(RankPlansTest, AVersionsScheduleIsTheSameAfterARestartThoughAStragglerHas
   base.append("job", {jobs::StragglerWithdrawn{"s1"}});
   live().schedules.clear();  // as in a server that starts anew
   EXPECT_EQ(schedule(0)->saving_pct, before);
-}
-
-TEST_F(RankPlansTest, ARankWaitsWhileTheFrontierIsRead) {
-  plan();
-  deploy(0);
-  const auto read = std::exchange(live().frontiers, {});
-  EXPECT_EQ(schedule(0), nullptr);
-  live().frontiers = read;
-  EXPECT_NE(schedule(0), nullptr);
 }
 
 TEST_F(RankPlansTest, WithoutAFrontierARankGetsItsHighestClocksForTheInputsComputations) {
@@ -130,52 +97,6 @@ TEST_F(RankPlansTest, WhileTheStoreIsLateRanksWaitAndTheInputIsReadAgain) {
     ASSERT_TRUE(answer.given());
     EXPECT_EQ((*answer)->schedule->kind, Kind::maximum_clock);
   }
-}
-
-TEST_F(RankPlansTest, TheFirstPlanWaitsForTheRanksSwitchLatencyAndLaterOnesDoNot) {
-  plan();
-  deploy(0);
-  live().job.without_latency = {0};
-  live().job.joined_s = now_s();
-  EXPECT_EQ(schedule(0), nullptr);
-  EXPECT_TRUE(live().replan.plan_held_back);
-  base.clock().advance(options.latency_wait_s);
-  EXPECT_NE(schedule(0), nullptr);
-  EXPECT_FALSE(live().replan.plan_held_back);
-  base.clock().advance(-options.latency_wait_s);
-  EXPECT_NE(schedule(1), nullptr) << "some rank has it already";
-}
-
-TEST_F(RankPlansTest, AJobThatIsOverOrOfALaterVersionIsAnError) {
-  live().job.unknown_events = 1;
-  EXPECT_EQ(plans->plan_for(live(), 0, 0)->error().code, ErrorCode::unavailable);
-  live().job.unknown_events = 0;
-  base.append("job", {jobs::JobFinished{}});
-  EXPECT_EQ(plans->plan_for(live(), 0, 0)->error().code, ErrorCode::conflict);
-}
-
-TEST(RankPlansOfWindows, AClientThatRanAWindowWaitsForTheNextOne) {
-  testing::ServiceParts parts;
-  jobs::JobRegistered online;
-  online.profile_online = true;
-  online.shape = jobs::PipelineShape{};
-  online.shape->microbatches = 2;
-  parts.base.create("job", 2, online);
-  parts.base.append("job", {jobs::ProfilingStarted{{0}, {{1400, 700}, {1400, 700}}}});
-  parts.windows->go_on(parts.live());
-  parts.base.settle();
-  ASSERT_EQ(parts.job().windows.size(), 1U);
-  live::LiveJob& live = parts.live();
-  const auto answer = parts.plans->plan_for(live, 0, 0);
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->value().schedule->kind, Kind::profiling_window);
-  EXPECT_EQ(live.windows.handed(0), 0);
-  live.windows.ran(0, 0);
-  EXPECT_FALSE(parts.plans->plan_for(live, 0, 0));
-  EXPECT_TRUE(parts.plans->plan_for(live, 1, 0)) << "the other rank has not run it";
-  parts.base.append(
-      "job", {jobs::WindowHandedOut{.version = 2, .number = 1, .clocks_mhz = parts.job().windows[0].clocks_mhz}});
-  EXPECT_EQ(parts.plans->plan_for(live, 0, 0)->value().schedule->window, 1);
 }
 
 }  // namespace

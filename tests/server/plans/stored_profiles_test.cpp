@@ -9,7 +9,6 @@
 namespace perseus::plans {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::kTwoStages;
@@ -27,12 +26,6 @@ class StoredProfilesTest : public ::testing::Test, protected testing::ServicePar
   }
   Result<jobs::NamedProfile> get(const std::string& name) {
     return answer_of<jobs::NamedProfile>([&](auto done) { profiles->get(name, done); });
-  }
-  Result<Ok> remove(const std::string& name) {
-    return answer_of<Ok>([&](auto done) { profiles->remove(name, done); });
-  }
-  std::vector<std::string> names() {
-    return answer_of<std::vector<std::string>>([&](auto done) { profiles->names(done); }).value();
   }
   std::vector<jobs::LearnedProfile> learned() {
     return answer_of<std::vector<jobs::LearnedProfile>>([&](auto done) { profiles->learned(done); }).value();
@@ -54,21 +47,6 @@ class StoredProfilesTest : public ::testing::Test, protected testing::ServicePar
   jobs::ProfileOnTrial trial_;
 };
 
-TEST_F(StoredProfilesTest, ANamedProfileIsStoredReadListedAndRemoved) {
-  const auto stored = put(named("a100"));
-  ASSERT_TRUE(stored.ok()) << stored.error().message;
-  EXPECT_EQ(stored->stages, 2);
-  EXPECT_EQ(stored->ranks, 2);
-  ASSERT_TRUE(put(named("H100.v2+x")).ok());
-  EXPECT_THAT(names(), ElementsAre("H100.v2+x", "a100"));
-  EXPECT_EQ(get("a100")->profile_csv, kTwoStages);
-  EXPECT_EQ(get("a100")->shape.microbatches, 2);
-  EXPECT_EQ(get("a100")->accelerator, "NVIDIA H100");
-  EXPECT_TRUE(remove("a100").ok());
-  EXPECT_EQ(remove("a100").error().message, "no profile is named 'a100'");
-  EXPECT_EQ(get("a100").error().code, ErrorCode::not_found);
-}
-
 TEST_F(StoredProfilesTest, ItsFrontierIsPlannedBeforeAJobNamesIt) {
   ASSERT_TRUE(put(named("a100")).ok());
   EXPECT_EQ(characterizations->computed(), 1);
@@ -85,22 +63,6 @@ TEST_F(StoredProfilesTest, ErrorsNameTheValueAndStoreNothing) {
   unprintable.accelerator = "H100\n";
   EXPECT_THAT(put(unprintable).error().message, HasSubstr("accelerator"));
   EXPECT_THAT(base.database().blobs(), IsEmpty());
-}
-
-TEST_F(StoredProfilesTest, AnAnswerFollowsTheStores) {
-  base.database().write_failure = Error{ErrorCode::unavailable, "the disk is full"};
-  EXPECT_EQ(put(named("a100")).error().message, "the disk is full");
-  EXPECT_THAT(names(), IsEmpty());
-}
-
-TEST_F(StoredProfilesTest, ATrialConfirmsOrDoubtsTheLearnedProfile) {
-  learn();
-  note_trial(true);
-  note_trial(true);
-  EXPECT_EQ(learned().at(0).confirmed, 2);
-  note_trial(false);
-  EXPECT_EQ(learned().at(0).doubted_by, "pupil");
-  EXPECT_EQ(learned().at(0).doubted_because, "the figures");
 }
 
 TEST_F(StoredProfilesTest, ATrialOfAnEarlierProfileChangesNothing) {

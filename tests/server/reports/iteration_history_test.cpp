@@ -77,14 +77,6 @@ TEST_F(IterationHistoryTest, IsShownAtOnceAndWrittenWhenItsMinuteIsOver) {
   EXPECT_THAT(shown().buckets, SizeIs(2));
 }
 
-TEST_F(IterationHistoryTest, AMinuteWithoutReportsIsAbsent) {
-  measure(1);
-  go_to(600);
-  measure(1);
-  ASSERT_THAT(shown().buckets, SizeIs(2));
-  EXPECT_EQ(shown().buckets[1].start_s, kBegin_s + 600);
-}
-
 TEST_F(IterationHistoryTest, HasThePlanThatTheIterationsFollowed) {
   plan();
   deploy(1);
@@ -130,15 +122,6 @@ TEST_F(IterationHistoryTest, AWriteWithoutAnAnswerIsRepeatedWithoutCountingTwice
   EXPECT_EQ(iterations(shown()), 3);
 }
 
-TEST_F(IterationHistoryTest, AnOrderlyStopWritesTheMinuteThatIsNotOver) {
-  measure(3);
-  EXPECT_TRUE(answer_of<Ok>([&](auto done) { history->keep(done); }).ok());
-  EXPECT_EQ(iterations(shown(*made("next start"))), 3);
-  database->write_failure = Error{ErrorCode::unavailable, "the disk is full"};
-  measure(3);
-  EXPECT_FALSE(answer_of<Ok>([&](auto done) { history->keep(done); }).ok());
-}
-
 TEST_F(IterationHistoryTest, MinutesOfTwoServersAddUp) {
   const auto other = made("other server");
   measure(3);
@@ -181,12 +164,6 @@ TEST_F(IterationHistoryTest, OfAllJobsIsWrittenAndReadOnceInTenSeconds) {
   EXPECT_EQ(iterations(of_all()), 7);
   database->failure = Error{ErrorCode::unavailable, "gone"};
   EXPECT_EQ(iterations(of_all()), 7);
-}
-
-TEST_F(IterationHistoryTest, OfAJobThatDoesNotExistIsAnError) {
-  const savings::HistoryQuery query{"absent", 60, 0, 100, 10};
-  EXPECT_EQ(answer_of<savings::HistoryView>([&](auto done) { history->history(query, done); }).error().code,
-            ErrorCode::not_found);
 }
 
 }  // namespace

@@ -128,15 +128,6 @@ TEST_F(IterationReportsTest, APlanThatTheServerDoesNotKnowIsNamedAndItsIteration
   EXPECT_EQ(job().total.iterations, 20);
 }
 
-TEST_F(IterationReportsTest, IterationsCountFromTheFirstOne) {
-  plan();
-  deploy(0);
-  report_both(9, 10, 1, planned_j());
-  EXPECT_EQ(job().total.iterations, 10);
-  report_both(109, 100, 1, planned_j());
-  EXPECT_EQ(job().total.iterations, 110);
-}
-
 TEST_F(IterationReportsTest, OnlyTheTwoWarmUpIterationsOfAReportAreNotMeasured) {
   auto slow = request(0, 9, 10, 0, 300);
   slow.iteration_energy[0] = slow.iteration_energy[1] = Joules(1);  // fewer than 8: the least one would count
@@ -150,30 +141,6 @@ TEST_F(IterationReportsTest, OnlyTheTwoWarmUpIterationsOfAReportAreNotMeasured) 
   ASSERT_TRUE(highest());
   EXPECT_EQ(highest()->iterations, 7);
   EXPECT_DOUBLE_EQ(highest()->energy_j, 600);
-}
-
-TEST_F(IterationReportsTest, AJobThatIsOverAndAServerThatStopsRejectReports) {
-  base.append("job", {jobs::JobFinished{}});
-  EXPECT_EQ(report(request(0, 5, 1)).error().code, ErrorCode::conflict);
-  reports.stop();
-  EXPECT_EQ(report(request(0, 5, 1)).error().code, ErrorCode::unavailable);
-}
-
-TEST_F(IterationReportsTest, AnEarlierProcessOfTheRankIsRejected) {
-  auto again = testing::JobsInMemory::rank_of_stage(0);
-  again.epoch = 9;
-  base.append("job", {again});
-  auto earlier = request(0, 5, 1);
-  earlier.epoch = 7;
-  EXPECT_EQ(report(earlier).error().code, ErrorCode::conflict);
-  earlier.epoch = 9;
-  EXPECT_TRUE(report(earlier).ok());
-}
-
-TEST_F(IterationReportsTest, AnExpiredJobReturnsAndTheRankRetries) {
-  base.append("job", {jobs::JobExpired{}});
-  EXPECT_EQ(report(request(0, 5, 1)).error().code, ErrorCode::unavailable);
-  EXPECT_TRUE(report(request(0, 5, 1)).ok());
 }
 
 TEST_F(IterationReportsTest, EnergiesAreMeasuredOnceAllRanksHaveReported) {
@@ -191,32 +158,6 @@ TEST_F(IterationReportsTest, WarmUpAndIterationsWithAStragglerAreNotMeasured) {
   base.append("job", {jobs::StragglerNoticed{"s1", {}, 0, 1.5, now_s()}, jobs::StragglerTookEffect{"s1"}});
   report_both(9, 4, 0, 100);
   EXPECT_FALSE(highest());
-}
-
-TEST_F(IterationReportsTest, IterationsUnderAPlanAreCountedTogetherAndARepetitionOnce) {
-  plan();
-  deploy(0);
-  report_both(4, 4, 1, planned_j());
-  EXPECT_EQ(job().total.iterations, 0) << "too few for a write";
-  report_both(10, 6, 1, planned_j());
-  EXPECT_EQ(job().total.iterations, 10);
-  report_both(10, 6, 1, planned_j());
-  EXPECT_EQ(job().total.iterations, 10);
-}
-
-TEST_F(IterationReportsTest, AllReportsAreWrittenBeforeTheServerStopsAndOnce) {
-  plan();
-  deploy(0);
-  report_both(4, 4, 1, planned_j());
-  ASSERT_TRUE(report(request(0, 6, 2, 1)).ok());
-  const auto keep = [&] { return answer_of<Ok>([&](auto done) { reports.keep(live(), std::move(done)); }); };
-  ASSERT_TRUE(keep().ok());
-  EXPECT_EQ(job().total.iterations, 4);
-  ASSERT_TRUE(job().kept);
-  EXPECT_THAT(job().kept->runs, ElementsAre(::testing::Field(&jobs::ReportsKept::Run::ranks, ElementsAre(0))));
-  const std::int64_t committed = live().committed;
-  EXPECT_TRUE(keep().ok());
-  EXPECT_EQ(live().committed, committed);
 }
 
 }  // namespace
