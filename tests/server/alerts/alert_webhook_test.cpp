@@ -202,16 +202,6 @@ TEST(AlertWebhook, BeyondTheLimitTheOldestMessagesAreDropped) {
   EXPECT_EQ(receiver.bodies().back(), "9");
 }
 
-TEST(AlertWebhook, AMessageIsNotKeptForever) {
-  AlertWebhookOptions options = quick();
-  options.kept = milliseconds(0);
-  AlertWebhook webhook(options);
-  webhook.set_receiver({"http://127.0.0.1:1", ""});
-  webhook.send("first");
-  EXPECT_TRUE(testing::eventually([&] { return webhook.counts().dropped == 1; }));
-  EXPECT_EQ(webhook.counts().waiting, 0);
-}
-
 TEST(AlertWebhook, AMessageWhoseTimeIsOverIsNotSent) {
   TestReceiver receiver;
   AlertWebhookOptions options = quick();

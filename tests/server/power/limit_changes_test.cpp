@@ -30,19 +30,6 @@ class LimitChangesTest : public ::testing::Test {
   Server one_{database_};
 };
 
-TEST_F(LimitChangesTest, HaveTheWattsBeforeAndAfterAndTheAuthor) {
-  const auto high = site_of(R"({"name":"hall","limits":[{"limit_w":900}]},{"name":"row","limits":[{"limit_w":500}]})");
-  const auto low = site_of(R"({"name":"hall","limits":[{"limit_w":700}]},{"name":"row","limits":[{"limit_w":500}]})");
-  one_.changes->note(&high, &low, "alice");
-  one_.base.settle();
-  EXPECT_THAT(one_.events, ElementsAre("site/hall: limit from now on: 0.7 kW; before: 0.9 kW by alice"));
-  one_.changes->note(&low, nullptr, "bob");
-  one_.changes->note(&low, &low, "bob");
-  one_.base.settle();
-  EXPECT_THAT(one_.events, ElementsAre(::testing::_, "site/hall: limit from now on: none; before: 0.7 kW by bob",
-                                       "site/row: limit from now on: none; before: 0.5 kW by bob"));
-}
-
 TEST_F(LimitChangesTest, OfALaterTimeNameIt) {
   one_.base.clock().turn_to(1'800'000'000);
   const auto before = site_of(R"({"name":"hall","limits":[{"limit_w":900}]})");
@@ -57,16 +44,6 @@ TEST_F(LimitChangesTest, OfALaterTimeNameIt) {
   one_.changes->note(&before, &past, "");
   one_.base.settle();
   EXPECT_THAT(one_.events, ElementsAre()) << "what is over changes nothing";
-}
-
-TEST_F(LimitChangesTest, ALaterStartHasThem) {
-  const auto before = site_of(R"({"name":"hall","limits":[{"limit_w":900}]})");
-  const auto after = site_of(R"({"name":"hall","limits":[{"limit_w":700}]})");
-  one_.changes->note(&before, &after, "alice");
-  one_.base.settle();
-  Server later(database_);
-  ASSERT_TRUE(later.changes->open(later.base.store()).ok());
-  EXPECT_EQ(later.events, one_.events);
 }
 
 TEST_F(LimitChangesTest, ALaterStartHasThoseThatFollowEachOther) {

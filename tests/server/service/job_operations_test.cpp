@@ -1,4 +1,4 @@
-// Policies, the end and the removal of a job.
+// The warnings of policies that no plan can keep.
 #include "server/service/job_operations.h"
 
 #include <gmock/gmock.h>
@@ -14,10 +14,6 @@ using ::testing::HasSubstr;
 class JobOperationsTest : public ::testing::Test, protected testing::ServiceParts {
  protected:
   JobOperationsTest() { base.create("job"); }
-  template <class Call>
-  Result<Ok> answer_of_call(Call call) {
-    return answer_of<Ok>(call);
-  }
   Result<jobs::PolicyChanged> set_policy(const jobs::Policy& policy) {
     return answer_of<jobs::PolicyChanged>([&](auto done) { operations_.set_policy({"job", policy}, done); });
   }
@@ -30,30 +26,6 @@ class JobOperationsTest : public ::testing::Test, protected testing::ServicePart
   power::SitePower site_{options, base.access_to_store(), base.jobs(), base.clock(), due, base, listener_, history_};
   JobOperations operations_{base.jobs(), base.clock(), access, *profiles, recent_, site_};
 };
-
-TEST_F(JobOperationsTest, AJobIsRemovedOnlyAfterItsEnd) {
-  const auto remove = [&] { return answer_of_call([&](auto done) { operations_.remove("job", done); }); };
-  const auto finish = [&] { return answer_of_call([&](auto done) { operations_.finish("job", done, "alice"); }); };
-  EXPECT_THAT(remove().error().message, HasSubstr("finish it first"));
-  EXPECT_TRUE(finish().ok());
-  EXPECT_TRUE(finish().ok()) << "a retry";
-  EXPECT_TRUE(remove().ok());
-  EXPECT_EQ(remove().error().code, ErrorCode::not_found);
-  EXPECT_TRUE(base.database().jobs().empty());
-}
-
-TEST_F(JobOperationsTest, TheSamePolicyAgainWritesNothing) {
-  const auto set = [&] { return set_policy(jobs::PowerCap{Watts(900)}); };
-  EXPECT_TRUE(set().ok());
-  const std::int64_t committed = live().committed;
-  EXPECT_TRUE(set().ok());
-  EXPECT_EQ(live().committed, committed);
-  const auto clear = [&] {
-    return answer_of_call([&](auto done) { operations_.clear_policy({"job", "power_cap"}, done); });
-  };
-  EXPECT_TRUE(clear().ok());
-  EXPECT_EQ(clear().error().code, ErrorCode::not_found);
-}
 
 TEST_F(JobOperationsTest, APolicyThatNoPlanCanKeepIsSetWithAWarning) {
   const jobs::PowerCap little{Watts(1)};
@@ -77,15 +49,6 @@ TEST_F(JobOperationsTest, AWarningIsOfThePolicyThatWasSet) {
   EXPECT_THAT(set_policy(jobs::PowerCap{Watts(2)})->warning, HasSubstr("power cap 2 W is not kept: the job is pinned"));
   EXPECT_EQ(set_policy(jobs::PowerCap{Watts(1e6)})->warning, "") << "the pin keeps it too";
   EXPECT_EQ(set_policy(jobs::MaxSlowdown{1.2, {}, {}, ""})->warning, "the job is pinned to point 0, which comes first");
-}
-
-TEST_F(JobOperationsTest, ADroppedPlanThatIsNotInForceChangesNothing) {
-  jobs::DropPlan drop;
-  drop.job = "job";
-  drop.version = 3;
-  const std::int64_t committed = live().committed;
-  EXPECT_TRUE(answer_of_call([&](auto done) { operations_.drop_plan(drop, done); }).ok());
-  EXPECT_EQ(live().committed, committed);
 }
 
 }  // namespace

@@ -22,18 +22,15 @@ struct TestHooks final : live::JobHooks {
   std::function<std::optional<jobs::EventBody>(live::LiveJob&, double)> follow_up;
   std::function<void(live::LiveJob&, const std::vector<live::SequencedEvent>&)> on_committed;
   std::function<void(live::LiveJob&)> on_shown;
-  std::optional<double> next_due_s;
-  std::vector<std::string> woken;
-  int times_shown = 0, rows_changed = 0;
-  std::vector<std::string> erased;  ///< ID STATE
+  int times_shown = 0;
 
   std::optional<jobs::EventBody> next_follow_up(live::LiveJob& live, double now_s) override {
     return follow_up ? follow_up(live, now_s) : std::nullopt;
   }
   [[nodiscard]] std::optional<double> due_s(const live::LiveJob& /*live*/, double /*now_s*/) const override {
-    return next_due_s;
+    return std::nullopt;
   }
-  void wake(const std::string& id) override { woken.push_back(id); }
+  void wake(const std::string& /*id*/) override {}
   [[nodiscard]] std::string summary(const live::LiveJob& /*live*/) const override { return "{}"; }
   void writing(const live::LiveJob& /*live*/, std::int64_t /*bytes*/) override {}
   void written(const std::vector<live::SequencedEvent>& /*events*/) override {}
@@ -45,8 +42,8 @@ struct TestHooks final : live::JobHooks {
     if (on_shown) on_shown(live);
   }
   void removed(live::LiveJob& /*live*/) override {}
-  void row_changed() override { ++rows_changed; }
-  void row_erased(const store::JobIndexRow& gone) override { erased.push_back(gone.job + " " + gone.state); }
+  void row_changed() override {}
+  void row_erased(const store::JobIndexRow& /*gone*/) override {}
 };
 
 class JobsInMemory : public work::Executor {

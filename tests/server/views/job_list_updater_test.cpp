@@ -1,55 +1,20 @@
 // The list of jobs as the index and the jobs in memory change.
 #include "server/views/job_list_updater.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/jobs/view_json.h"
 #include "tests/server/service/service_parts.h"
 
 namespace perseus::views {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using testing::JobsInMemory;
 
 class JobListUpdaterTest : public ::testing::Test {
  protected:
-  /// The ids of the rows changed since the last call.
-  std::vector<std::string> changed() {
-    std::vector<std::string> ids;
-    for (const JobList::Change& change : list_.take_changes()) ids.push_back(change.job);
-    return ids;
-  }
-
   JobsInMemory base_;
   JobListUpdater list_{base_.jobs(), base_.clock()};
 };
-
-TEST_F(JobListUpdaterTest, AChangedJobIsReportedOnceAndRebuiltWhenTheListIsRequested) {
-  base_.create("job");
-  EXPECT_GT(base_.hooks.rows_changed, 0);
-  EXPECT_EQ(list_.list().find("job")->state, "registered");
-  EXPECT_EQ(base_.jobs().index().changed(), 0U);
-  list_.keep_changes(true);
-  base_.append("job", {jobs::JobFinished{}});
-  EXPECT_THAT(changed(), ElementsAre("job"));
-  EXPECT_THAT(changed(), IsEmpty());
-  EXPECT_EQ(list_.list().find("job")->state, "finished");
-}
-
-TEST_F(JobListUpdaterTest, ARowShowsTheJobInMemoryOrTheSummaryOfTheIndex) {
-  base_.create("job");
-  base_.jobs().index().emplace("stored", {.job = "stored",
-                                          .state = "deployed",
-                                          .name = "",
-                                          .summary = R"({"ranks": 512, "pipelines": 8, "owner": "t1"})"});
-  EXPECT_THAT(list_.list().find("job")->text, HasSubstr(R"("ranks_registered":2)"));
-  EXPECT_EQ(list_.list().find("stored")->ranks, 512);
-  EXPECT_EQ(list_.list().live_ranks(), 514);
-}
 
 TEST_F(JobListUpdaterTest, WhileFrontiersAreReadARowKeepsTheSavingsOfTheIndex) {
   base_.create("job");
@@ -61,29 +26,6 @@ TEST_F(JobListUpdaterTest, WhileFrontiersAreReadARowKeepsTheSavingsOfTheIndex) {
   EXPECT_EQ(summary.saved_pct, 12.5);
   EXPECT_EQ(summary.saved, Joules(35000));
   EXPECT_EQ(summary.ranks, 2) << "what the job itself knows";
-}
-
-TEST_F(JobListUpdaterTest, AnEndedJobSavesNothingNow) {
-  testing::ServiceParts parts;
-  JobListUpdater list(parts.base.jobs(), parts.base.clock());
-  parts.base.create("job");
-  parts.plan();
-  parts.deploy(0);
-  EXPECT_TRUE(list.summary_of(parts.live()).saved_pct);
-  parts.base.append("job", {jobs::JobFinished{}});
-  const jobs::JobSummary ended = list.summary_of(parts.live());
-  EXPECT_EQ(ended.saved_pct, std::nullopt);
-  EXPECT_EQ(ended.iteration_time, std::nullopt);
-}
-
-TEST_F(JobListUpdaterTest, SilentRanksAreCounted) {
-  testing::ServiceParts parts;
-  JobListUpdater list(parts.base.jobs(), parts.base.clock());
-  parts.base.create("job");
-  parts.plan();
-  EXPECT_EQ(list.summary_of(parts.live()).silent_ranks, 0);
-  parts.base.append("job", {jobs::JobSilent{.since_s = 1, .ranks = {1}}});
-  EXPECT_EQ(list.summary_of(parts.live()).silent_ranks, 1);
 }
 
 TEST_F(JobListUpdaterTest, PowerIsKnownOnceRanksReportIterations) {
@@ -112,43 +54,6 @@ TEST_F(JobListUpdaterTest, PowerIsKnownOnceRanksReportIterations) {
   EXPECT_EQ(measured.planned_power, estimated.power) << "the plan stays the same";
   parts.base.append("job", {jobs::JobFinished{}});
   EXPECT_EQ(list.summary_of(parts.live()).power, std::nullopt);
-}
-
-TEST_F(JobListUpdaterTest, ARowNamesItsAcceleratorAndTheEstimatedPartOfItsSavings) {
-  jobs::JobRegistered registered;
-  registered.facts["accelerator"] = "NVIDIA H100";
-  base_.create("job", 2, registered);
-  EXPECT_THAT(list_.list().find("job")->text, HasSubstr(R"("accelerator":"NVIDIA H100")"));
-  jobs::JobSummary summary;
-  summary.saved = Joules(9);
-  summary.estimated_saved = Joules(4);
-  EXPECT_THAT(jobs::format_summary(summary), HasSubstr(R"("saved_j":9,"estimated_saved_j":4)"));
-}
-
-TEST_F(JobListUpdaterTest, ADamagedRowIsListedAsDamaged) {
-  base_.jobs().index().emplace("\xff",
-                               {.job = "\xff", .state = "deployed", .name = "", .summary = "{", .damaged = true});
-  const JobList::Row* const row = list_.list().find("?");
-  ASSERT_NE(row, nullptr);
-  EXPECT_EQ(row->state, kDamagedState);
-  base_.jobs().index().erase("\xff");
-  EXPECT_EQ(list_.list().size(), 0U);
-}
-
-TEST_F(JobListUpdaterTest, ARemovedJobLeavesTheList) {
-  base_.create("job");
-  EXPECT_EQ(list_.list().size(), 1U);
-  base_.jobs().index().erase("job");
-  EXPECT_EQ(list_.list().size(), 0U);
-  EXPECT_EQ(list_.owner_of("job"), std::nullopt);
-}
-
-TEST_F(JobListUpdaterTest, TheOwnerIsKnownBeforeTheListIsRequested) {
-  jobs::JobRegistered owned;
-  owned.facts["token"] = "t1";
-  base_.create("job", 2, owned);
-  EXPECT_EQ(list_.owner_of("job"), "t1");
-  EXPECT_EQ(list_.owner_of("nowhere"), std::nullopt);
 }
 
 TEST_F(JobListUpdaterTest, ManyChangedRowsAreRebuiltBeforeARequest) {

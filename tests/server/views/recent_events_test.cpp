@@ -51,17 +51,6 @@ class RecentEventsTest : public ::testing::Test {
   Server one{database};
 };
 
-TEST_F(RecentEventsTest, OfAllJobsTheLastOneFirstWithoutReportsOfRanks) {
-  one.base.create("a");
-  one.base.clock().advance(1);
-  one.base.create("b");
-  one.append("a", jobs::PolicySet{jobs::PowerCap{Watts(5)}, "alice"});
-  one.append("b", jobs::JobSeen{});
-  one.append("b", jobs::JobFinished{"bob"});
-  EXPECT_EQ(one.listed(),
-            (Texts{"b job_finished bob", "a policy_set alice", "b job_registered ", "a job_registered "}));
-}
-
 TEST_F(RecentEventsTest, AServerThatStartsReadsThePast) {
   one.base.create("a");
   one.append("a", jobs::PolicySet{jobs::PowerCap{Watts(5)}, "alice"});
@@ -69,19 +58,6 @@ TEST_F(RecentEventsTest, AServerThatStartsReadsThePast) {
   other.open();
   EXPECT_EQ(other.listed(), (Texts{"a policy_set alice", "a job_registered "}));
   EXPECT_EQ(other.page()->events.size(), 2U) << "each event once";
-}
-
-TEST_F(RecentEventsTest, PagesHaveEachEventOnce) {
-  one.base.create("a");
-  for (int k = 0; k < 7; ++k) one.append("a", jobs::PolicySet{jobs::PowerCap{Watts(5.0 + k)}, fmt::format("{}", k)});
-  Texts by;
-  std::optional<RecentEvents::Place> after;
-  do {
-    const auto page = one.page({3, after, [](const jobs::JobEvent& event) { return event.kind == "policy_set"; }});
-    for (const jobs::JobEvent& event : page->events) by.push_back(event.by);
-    after = page->next ? parse_event_cursor(format_event_cursor(*page->next)) : std::nullopt;
-  } while (after);
-  EXPECT_EQ(by, (Texts{"6", "5", "4", "3", "2", "1", "0"}));
 }
 
 TEST_F(RecentEventsTest, ItsNumberIsBounded) {

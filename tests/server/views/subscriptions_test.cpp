@@ -32,17 +32,6 @@ class SubscriptionsTest : public ::testing::Test {
       std::make_shared<Subscriptions>(base_.jobs(), base_.access_to_store(), base_.clock(), due_);
 };
 
-TEST_F(SubscriptionsTest, PastEventsComeBeforeThoseThatArriveMeanwhileAndEachOnce) {
-  std::vector<std::int64_t> all, later;
-  Answer<jobs::SubscriptionId> first, second;
-  subscriptions_->subscribe("job", 1, into(all), first.take());
-  subscriptions_->subscribe("job", -1, into(later), second.take());
-  base_.append("job", {jobs::JobSeen{}});  // before the past is read
-  base_.append("job", {jobs::JobSeen{}});
-  EXPECT_THAT(all, ElementsAre(2, 3, 4, 5));
-  EXPECT_THAT(later, ElementsAre(4, 5));
-}
-
 TEST_F(SubscriptionsTest, AReaderGetsNoGapWhileTheStoreDoesNotAnswer) {
   std::vector<std::int64_t> all;
   Answer<jobs::SubscriptionId> done;

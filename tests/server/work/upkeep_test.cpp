@@ -64,7 +64,6 @@ class UpkeepTest : public ::testing::Test {
     base_.settle();
   }
   double now_s() { return base_.clock().now_s(); }
-  [[nodiscard]] std::int64_t packed(const std::string& job) { return base_.database().job(job).packed; }
   std::shared_ptr<Upkeep> upkeep(Keep keep) {
     return std::make_shared<Upkeep>(keep, base_.access_to_store(), base_.clock(), due_,
                                     [this](const std::string& job, std::function<void(const Status&)> done) {
@@ -83,27 +82,6 @@ class UpkeepTest : public ::testing::Test {
   std::shared_ptr<Upkeep> upkeep_ = upkeep({.finished_s = 50});
 };
 
-TEST_F(UpkeepTest, WithoutLimitsItDoesNothing) {
-  upkeep_ = upkeep({});
-  EXPECT_EQ(due_.next(), std::nullopt);
-  tick();
-  tick();
-  EXPECT_THAT(removals(), IsEmpty());
-}
-
-TEST_F(UpkeepTest, ATickLooksAndTheNextOneWorks) {
-  ASSERT_TRUE(due_.next());
-  EXPECT_LE(*due_.next(), now_s());
-  tick();
-  EXPECT_THAT(removals(), IsEmpty());
-  EXPECT_EQ(due_.next(), now_s());
-  tick();
-  EXPECT_THAT(removals(), UnorderedElementsAre("a", "b"));
-  EXPECT_EQ(due_.next(), std::nullopt) << "the removals are in progress";
-  tick();
-  EXPECT_EQ(removals().size(), 2U);
-}
-
 TEST_F(UpkeepTest, RestsAfterItsWorkAndThenTriesAgainWhatFailed) {
   tick();
   tick();
@@ -119,19 +97,6 @@ TEST_F(UpkeepTest, RestsAfterItsWorkAndThenTriesAgainWhatFailed) {
   EXPECT_THAT(removals(), IsEmpty());
   tick();
   EXPECT_EQ(removals().size(), 2U) << "both are still in the store of this test";
-}
-
-TEST_F(UpkeepTest, PacksTheLogsOfEndedJobs) {
-  upkeep_ = upkeep({.finished_s = 1000});
-  tick();
-  tick();
-  for (int i = 0; i < 10; ++i) {  // a log is packed in parts
-    base_.clock().advance(1);
-    tick();
-  }
-  EXPECT_EQ(packed("a"), base_.database().job("a").last_sequence);
-  EXPECT_EQ(packed("b"), base_.database().job("b").last_sequence);
-  EXPECT_EQ(packed("c"), 0) << "it has not ended, and its log is short";
 }
 
 TEST_F(UpkeepTest, AChangedLimitNeedNotWaitForTheEndOfTheRest) {
