@@ -350,6 +350,33 @@ class Content(SecurityCase):
         self.server.stop()
         self.assertTrue(any("DOUBTFUL: stage 0" in line for line in self.server.log))
 
+    def test_a_policy_is_one_json_value(self):
+        self.server.ask("PUT", "/v1/profiles/sample", profile_body())
+        job = self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "profile": "sample"})[1]["job"]
+        path = f"/v1/jobs/{job}/policies/power_cap"
+        for body in ('{"average_w":1500},"max_slowdown":{"slowdown":2}', '{"average_w":1500}} {', ''):
+            status, answer = self.server.ask("PUT", path, body)
+            self.assertIn(status, (400, 422), (body, answer))
+        self.assertEqual(self.server.ask("PUT", path, {"average_w": 1500})[0], 200)
+
+    def test_two_ranks_do_not_put_off_plans(self):
+        self.server.ask("PUT", "/v1/profiles/sample", profile_body())
+        job = self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "profile": "sample"})[1]["job"]
+        ranks = f"/v1/jobs/{job}/ranks"
+        for rank in range(4):
+            body = {"rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0}
+            self.assertEqual(self.server.ask("POST", ranks, body)[0], 200)
+        have = self.server.ask("GET", f"{ranks}/0/plan")[1]["version"]
+        for rank in (3, 2):
+            self.server.ask("GET", f"{ranks}/{rank}/plan?have={have}&iteration={2**52}&wait_s=0.01")
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/stragglers", {"pipeline": 0, "degree": 1.2})[0], 200)
+        put_off = self.server.ask("GET", f"{ranks}/0/plan?have={have}")[1]
+        self.assertGreater(put_off["from_iteration"], 2**51)
+        for rank in (0, 1):
+            self.server.ask("GET", f"{ranks}/{rank}/plan?have={put_off['version']}&iteration=10&wait_s=0.01")
+        plan = self.server.ask("GET", f"{ranks}/0/plan?have={put_off['version']}&wait_s=100")[1]
+        self.assertLess(plan["from_iteration"], 1000)
+
 
 class Process(SecurityCase):
     def test_a_large_body_of_wrong_values_costs_little_memory(self):

@@ -306,7 +306,7 @@ struct TierBody {
 
 // ---- Views of a job
 
-/// A pipeline under a power limit: see server/savings/under_power_limit.h.
+/// A pipeline under a power limit: see server/savings/job_savings.h.
 struct LimitedPower {
   Joules plan, all_max;  ///< effective
   Seconds all_max_time;

@@ -89,11 +89,12 @@ class JobCache {
     const bool may_look = live.job.live() && live.job.ranks_registered > 1;
     if (may_look && now_s >= live.calls.next_look_s) wakes_.set_to(live, now_s);
   }
-  /// The wait of a rank has ended.
-  void rank_waited(LiveJob& live, int rank) {
+  /// The wait of a rank has ended; without a rank: a process called that does not hold its rank yet.
+  void rank_waited(LiveJob& live, std::optional<int> rank) {
+    const double now_s = clock_.now_s();
     const bool all_waited = live.calls.all_wait();
-    live.calls.heard(rank, clock_.now_s());
-    if (all_waited) set_wake(live, clock_.now_s());
+    rank ? live.calls.heard(*rank, now_s) : live.calls.heard(now_s);
+    if (all_waited) set_wake(live, now_s);
   }
   /// The job could not be read: it is woken again at that time.
   void wake_again(const std::string& id, double at_s) { wakes_.put(at_s, id); }

@@ -7,7 +7,7 @@
 namespace perseus::live {
 
 jobs::Job* ShownJob::to_rank(int rank) const {
-  const bool usable = is_late_ || (job_ && job_->version == committed_plan && job_->ranks[rank]);
+  const bool usable = is_late_ || (job_ && job_->version >= committed_plan && job_->ranks[rank]);
   return usable ? job_.get() : nullptr;
 }
 

@@ -2,8 +2,8 @@
 //
 // Input:   a result and its window.
 // Output:  the logarithms of plausible values; what is known of each iteration; the values left out, with reasons:
-//          those that are not positive numbers, energies above measured_limits.h, iterations that the device reports as
-//          throttled, iterations whose computations take longer than the iteration, or more energy.
+//          those that are not positive numbers, energies that is_plausible() excludes, iterations that the device
+//          reports as throttled, iterations whose computations take longer than the iteration, or more energy.
 // Errors:  check_shape() names what is wrong with the result as a whole; read_values() needs a result that it accepts.
 // Cost:    linear in the values.
 // Threads: pure functions.

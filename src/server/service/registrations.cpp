@@ -140,7 +140,7 @@ void Registrations::register_rank(jobs::RegisterRank request, work::Done<jobs::R
   // The process calls now, however long its registration waits for the store.
   live::LiveJob* const live = jobs_.in_memory(id);
   const bool waits = live != nullptr && (store_.writes_late() || !live->is_durable());
-  if (waits && decide_registration(live->job, request)) live->calls.heard(clock_.now_s());
+  if (waits && decide_registration(live->job, request)) jobs_.rank_waited(*live, std::nullopt);
   access_.execute(id, {[this, is_new, request = std::move(request)](const jobs::Job& job, double) {
                          auto decision = decide_registration(job, request);
                          *is_new = decision && std::ranges::any_of(decision->events, [](const jobs::EventBody& body) {

@@ -9,7 +9,7 @@
 // One iteration: all pipelines start together; each waits `load`, then its stall if batches come late, then runs its
 // plan under its condition (simulation/emulator/condition.h). All wait for the last: its time is the pace, T'.
 // Gradients are synchronized, the optimizer steps, and the next iteration begins. Energy of a pipeline: eq. (1) at
-// T', times the tensor-parallel degree; parts are those of simulation/emulator/energy_parts.h. A throttled pipeline's
+// T', times the tensor-parallel degree; parts are those of EnergyParts. A throttled pipeline's
 // bloat is measured against the bound of the healthy one.
 //
 // Events take effect at the next beginning of an iteration. The server is notified of onset and recovery notice_delay

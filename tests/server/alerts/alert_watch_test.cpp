@@ -37,8 +37,9 @@ class AlertWatchTest : public ::testing::Test,
   std::size_t raised() { return watch.alerts().page({10, {}, {}}).alerts.size(); }
 
   void changed(const jobs::Alert& /*alert*/) override {}
-  std::optional<power::SitePowerView> allocated_now() override { return std::nullopt; }
+  std::optional<power::SitePowerView> allocated_now() override { return allocated; }
 
+  std::optional<power::SitePowerView> allocated;
   AlertWatch watch{base.jobs(), *this, base.clock(), due, 60, *this};
 };
 
@@ -53,6 +54,26 @@ TEST_F(AlertWatchTest, RanksWithoutPermissionAreCountedAndAdviceIsNot) {
   EXPECT_EQ(raised(), 0U);
   pass(45);
   EXPECT_EQ(raised(), 1U);
+}
+
+TEST_F(AlertWatchTest, DomainsAreLookedAtWhereTheWattsAreAllocated) {
+  allocated.emplace().domains.resize(2);
+  power::SiteDomainView& domain = allocated->domains[0];
+  domain.name = "hall";
+  domain.limit = Watts(1000);
+  domain.counted = Watts(1500);
+  domain.missing = Watts(100);
+  allocated->domains[1].name = "row";
+  pass(90);
+  const auto page = watch.alerts().page({10, {}, {}});
+  ASSERT_EQ(page.alerts.size(), 2U);
+  EXPECT_EQ(page.alerts[0]->job, "site/hall");
+  EXPECT_EQ(page.alerts[0]->name, "hall");
+  pass(90);
+  EXPECT_EQ(raised(), 2U) << "a round over the jobs leaves them";
+  allocated.reset();
+  pass(30);
+  EXPECT_EQ(raised(), 0U);
 }
 
 TEST_F(AlertWatchTest, ADroppedPlanIsAFactUntilTheJobHasAnotherProfile) {
@@ -73,6 +94,15 @@ TEST_F(AlertWatchTest, ThePowerOfAPlanIsMeasuredThoughTheHighestClockIsNot) {
   const AlertFacts facts = alert_facts(live());
   EXPECT_TRUE(facts.power_measured) << "as a job whose clocks a site has limited since it began";
   EXPECT_EQ(facts.power, Watts(200));
+}
+
+TEST_F(AlertWatchTest, TheAlertsOfAJobThatEndedAreResolved) {
+  loses_permission(0);
+  pass(120);
+  EXPECT_EQ(raised(), 1U);
+  base.append("job", {jobs::JobFinished{}});
+  pass(20);
+  EXPECT_EQ(raised(), 0U);
 }
 
 TEST_F(AlertWatchTest, ManyJobsAreLookedAtInParts) {

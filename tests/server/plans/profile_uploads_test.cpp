@@ -51,5 +51,16 @@ TEST_F(ProfileUploadsTest, ErrorsNameTheProblemAndChangeNothing) {
   EXPECT_EQ(live().committed, 3);
 }
 
+TEST_F(ProfileUploadsTest, AJobThatIsOverRejectsProfilesAlsoIfItEndsMeanwhile) {
+  testing::Answer<Ok> late;
+  jobs::NamedProfile profile{"", kTwoStages, {}, ""};
+  profile.shape.microbatches = 2;
+  uploads->upload("job", profile, {}, late.take(), "alice");
+  base.append("job", {jobs::JobFinished{}});
+  ASSERT_TRUE(late.given());
+  EXPECT_EQ(late->error().message, "job job is finished");
+  EXPECT_EQ(upload(kTwoStages).error().code, ErrorCode::conflict);
+}
+
 }  // namespace
 }  // namespace perseus::plans

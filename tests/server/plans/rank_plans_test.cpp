@@ -38,6 +38,34 @@ TEST_F(RankPlansTest, AScheduleIsMadeOncePerVersionAndStage) {
   EXPECT_EQ(schedule(0)->version, 2);
 }
 
+TEST_F(RankPlansTest, ThatTheJobEndsIsNotToldBeforeItIsDurable) {
+  plan();
+  deploy(0);
+  bool is_due = false;
+  base.hooks.follow_up = [&](live::LiveJob& job, double) -> std::optional<jobs::EventBody> {
+    if (!is_due || !job.job.live() || job.job.plan->of(0).point == 1) return std::nullopt;
+    return deployed(1);
+  };
+  const auto change = [&](const jobs::EventBody& event, testing::Answer<Ok>& answer) {
+    base.jobs().execute("job", {[event](const jobs::Job&, double) {
+                                  return live::Decision{{event}, {}};
+                                },
+                                answer.take()});
+  };
+  testing::Answer<Ok> capped, finished;
+  change(jobs::PolicySet{jobs::PowerCap{Watts(900)}}, capped);
+  is_due = true;
+  base.clock().advance(2);
+  base.due().perform(now_s());
+  ASSERT_TRUE(live().shown.is_late());
+  change(jobs::JobFinished{}, finished);
+  base.settle_one();
+  EXPECT_TRUE(capped.given());
+  EXPECT_FALSE(finished.given());
+  const auto answer = plans->plan_for(live(), 0, 0);
+  EXPECT_FALSE(answer && !*answer) << "it says that the job is finished";
+}
+
 TEST_F(RankPlansTest, AVersionsScheduleIsTheSameAfterARestartThoughAStragglerHasGone) {
   plan();
   base.append("job", {jobs::StragglerNoticed{"s1", {}, 0, 1.5, now_s()}, jobs::StragglerTookEffect{"s1"}});

@@ -116,6 +116,7 @@ TEST_F(ListPagesTest, APageIsMadeOnceUntilTheListChanges) {
 TEST_F(ListPagesTest, TokensDoNotGetOneAnothersPages) {
   EXPECT_THAT(*ask(1, "aaaa").body, HasSubstr("aaaa"));
   EXPECT_THAT(*ask(1, "bbbb").body, HasSubstr("bbbb"));
+  EXPECT_NE(ask(1, "aaaa").headers, ask(1, "bbbb").headers) << "nor is one's tag the other's";
 }
 
 }  // namespace
