@@ -236,7 +236,7 @@ void CurveFamily::find_steps() {
       rare_.push_back({k, log_odds, step, std::sqrt(variance)});
     }
     const auto likeliest = std::ranges::max_element(rare_, {}, &RareStep::log_odds);
-    if (likeliest == rare_.end() || likeliest->log_odds <= 0) break;
+    if (likeliest == rare_.end() || !(likeliest->log_odds > 0)) break;
     found[likeliest->position] = true;
     const auto i = static_cast<Eigen::Index>(likeliest->position);
     const Vector change = Vector::Unit(mean.size(), i) - explained.col(i);  // per step: the rest explains less
