@@ -147,7 +147,7 @@ NoiseBounds bounds_on_noise(const Family& family, const Values& values) {
     bounds.least = std::min(bounds.least, of_order);
     for (const auto& [clocks, of_members] : rests) {
       const auto count = static_cast<double>(of_members.size());
-      if (count < 3) continue;
+      if (count < 2) continue;
       const double shared = median(of_members);
       for (const double one : of_members) not_shared.push_back(std::abs(one - shared) / std::sqrt(1 - 1 / count));
     }

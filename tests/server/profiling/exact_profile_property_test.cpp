@@ -69,5 +69,21 @@ RC_GTEST_PROP(ExactProfile, IsNotPooled, ()) {
   }
 }
 
+TEST(ExactProfile, OfTwoStagesAndFewClocksIsNotPooled) {
+  model::Profile profile;
+  profile.accelerators.assign(2, 1);
+  for (const int stage : {0, 1}) {
+    for (const auto& [instruction, time_s] : {std::pair{"forward", 0.032}, std::pair{"backward", 0.064}}) {
+      model::ProfileEntry entry{stage, instruction, {}};
+      for (int mhz = 2000; mhz > 900; mhz -= 211) {
+        const double share = mhz / 2000.0, time = time_s / share, power_w = 49.12 + 88.5 * std::pow(share, 3.056);
+        entry.measurements.push_back({Megahertz(mhz), Seconds(time), Joules(time * power_w), {}, {}, 1});
+      }
+      profile.entries.push_back(std::move(entry));
+    }
+  }
+  EXPECT_FALSE(pool(profile, std::nullopt, 2).changed);
+}
+
 }  // namespace
 }  // namespace perseus::profiling
