@@ -163,6 +163,27 @@ TEST(PlanPage, ItsCommandsRun) {
   EXPECT_GE(commands, 4);
 }
 
+/// The lines under a command of the page that no server answers are of its output, some left out.
+TEST(TutorialPage, ItsFiguresAreOfItsCommands) {
+  const ScratchFolder scratch;
+  fs::copy_file(sample_profile(), scratch.path("sample_profile.csv"));
+  std::vector<std::string> output;
+  int compared = 0;
+  for (const std::string& line : lines_of(content_of(fs::path(PERSEUS_SOURCE_DIR) / "docs/tutorial.md"))) {
+    if (line.starts_with("    perseus plan ") || line.starts_with("    perseus lookup ")) {
+      const Outcome outcome = run_perseus_line(line.substr(line.find("perseus ") + 8), {.folder = scratch.path()});
+      EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+      output = lines_of(outcome.out);
+    } else if (line.starts_with("    ") && !output.empty()) {
+      EXPECT_THAT(output, Contains(line.substr(4)));
+      ++compared;
+    } else if (!line.empty()) {
+      output.clear();
+    }
+  }
+  EXPECT_GE(compared, 5);
+}
+
 TEST(PlanPage, ItsOutputIsIgnoredByGit) {
   const std::string ignored = "\n" + content_of(fs::path(PERSEUS_SOURCE_DIR) / ".gitignore");
   const std::string page = content_of(fs::path(PERSEUS_SOURCE_DIR) / "docs/plan.md") +
