@@ -103,7 +103,7 @@ def main():
     if sys.argv[1:] == ["--check"]:
         print(f"{len(patches)} faults apply")
         return 0
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     wanted = sys.argv[2:]
     patches = [patch for patch in patches if not wanted or patch.stem in wanted]
