@@ -90,10 +90,6 @@ void print_drawing(std::string_view text);
 /// Writes "perseus: note: ..." to standard error.
 void note(std::string_view text);
 
-// The exit codes of a command, for --help: those with which it can end, and no others.
-// Input:   the errors of the command's kind, see below.
-// Output:  a line per exit code: 0, then in the order of base/error_table.h, then that of any command without memory.
-
 /// Of a program that the system gives no more memory: that of EX_OSERR. It is no ErrorCode: no answer of a server and
 /// no call of the C ABI has it.
 inline constexpr int kOutOfMemoryExitCode = 71;
@@ -116,6 +112,8 @@ inline constexpr std::array kAllErrors{ErrorCode::invalid_input, ErrorCode::usag
                                        ErrorCode::unauthorized,  ErrorCode::forbidden, ErrorCode::too_large,
                                        ErrorCode::unavailable};
 
+/// The exit codes with which a command of these errors can end, a line each: 0, then in the order of
+/// base/error_table.h, then that of any command without memory.
 std::string exit_codes_text(std::span<const ErrorCode> errors);
 /// Examples, then the exit codes: the end of a command's --help.
 std::string help_footer(std::span<const ErrorCode> errors, std::string_view examples);

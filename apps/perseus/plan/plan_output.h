@@ -76,10 +76,9 @@ std::string plan_comment(int number, const model::FrontierPoint& point);
 /// True for names of files that `perseus plan --out` writes, of one plan or of several configurations.
 bool is_plan_output(std::string_view name);
 
-// What `perseus plan` prints of a frontier: as text and as JSON.
-// Input:   the pipeline, its frontier, the frontier's summary, and the figures of each point in the frontier's order.
-// Output:  text: a table of representative points, and the plans to choose among; JSON: all points.
-
+/// What `perseus plan` prints of a frontier: as text and as JSON.
+/// Input:   the pipeline, its frontier, the frontier's summary, and the figures of each point in the frontier's order.
+/// Output:  text: a table of representative points, and the plans to choose among; JSON: all points.
 std::string plan_text(const Pipeline& pipeline, const model::Frontier& frontier, const report::ReportSummary& summary,
                       const std::vector<PointFigures>& figures);
 boost::json::object plan_json(const Pipeline& pipeline, const report::ReportSummary& summary,

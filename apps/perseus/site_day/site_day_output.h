@@ -39,10 +39,9 @@ boost::json::object site_day_json(const SiteDayReport& report);
 Status check_site_day(const std::string& directory);
 Status write_site_day(const std::string& directory, const SiteDayReport& report);
 
-// The day of a described site, with its planned jobs.
-// Input:   a description and the jobs planned for it; both must outlive the day.
-// Output:  limits of events in W of the accelerators.
-
+/// The day of a described site, with its planned jobs.
+/// Input:   a description and the jobs planned for it; both must outlive the day.
+/// Output:  limits of events in W of the accelerators.
 site_emulator::SiteDay day_of(const model::SiteDescription& site, const PlannedSite& planned);
 
 }  // namespace perseus::cli

@@ -43,10 +43,9 @@ std::vector<std::string> foreign_files(const std::filesystem::path& folder, std:
 /// digits.
 std::string compare_csv(const std::string& text, const std::string& expected, const std::string& name);
 
-// Checks what a plan file notes about its plans, in its metadata.
-// Input:   the plan file; the path of --profile and the pooled profile, if given.
-// Output:  findings, one sentence each; the keys whose values nothing here can check.
-
+/// Checks what a plan file notes about its plans, in its metadata.
+/// Input:   the plan file; the path of --profile and the pooled profile, if given.
+/// Output:  findings, one sentence each; the keys whose values nothing here can check.
 struct CheckedMetadata {
   std::vector<std::string> findings;
   std::vector<std::string> not_checked;  ///< keys

@@ -55,9 +55,8 @@ struct Fitted {
   Quantity stddev{};  ///< 0: given, not fitted; or fixed at its bound
 };
 
-// Sizes of lists of errors: the mean absolute value, and whether one list is clearly smaller than another.
-// Input:   lists that are not empty; two lists that are compared have the errors of the same runs.
-
+/// Sizes of lists of errors: the mean absolute value, and whether one list is clearly smaller than another.
+/// Input:   lists that are not empty; two lists that are compared have the errors of the same runs.
 inline double mean_absolute(const std::vector<double>& errors) {
   double sum = 0;
   for (const double e : errors) sum += std::abs(e);

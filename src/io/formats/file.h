@@ -33,12 +33,11 @@ std::vector<FileRead> files_read();
 
 Status write_file(const std::string& path, std::string_view content);
 
-// Decompresses gzip.
-// Input:   one or more gzip members (RFC 1952); `name` identifies them in messages.
-// Errors:  invalid_input: broken, truncated, or more than `limit` bytes.
-
 inline constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
+/// Decompresses gzip.
+/// Input:   one or more gzip members (RFC 1952); `name` identifies them in messages.
+/// Errors:  invalid_input: broken, truncated, or more than `limit` bytes.
 Result<std::string> gunzipped(std::string_view packed, const std::string& name, std::size_t limit);
 
 }  // namespace perseus::formats

@@ -48,12 +48,11 @@ struct PowerRange {
 };
 PowerRange power_range_of(const model::ComputationDag& dag, const Timeline& timeline);
 
-// A timeline at low resolution: one iteration divided into equal columns of time, one row per rank.
-// Problem: 65,536 bars do not fit on 1,000 pixels or 100 characters.
-// Input:   a timeline, the time span of the columns, their number.
-// Output:  per rank and column, the busy share, the mean power while busy, and whether the marked critical path
-//          passes.
-
+/// A timeline at low resolution: one iteration divided into equal columns of time, one row per rank.
+/// Problem: 65,536 bars do not fit on 1,000 pixels or 100 characters.
+/// Input:   a timeline, the time span of the columns, their number.
+/// Output:  per rank and column, the busy share, the mean power while busy, and whether the marked critical path
+///          passes.
 struct TimelineColumn {
   double busy = 0;  ///< 0..1
   Watts power;      ///< mean while busy
@@ -64,12 +63,11 @@ struct TimelineColumn {
 std::vector<std::vector<TimelineColumn>> columns_of(const model::ComputationDag& dag, const Timeline& timeline,
                                                     Seconds span, int columns);
 
-// The transfers of an iteration that take much longer than its other transfers: a timeline marks them.
-// Input:   a valid ComputationDag.
-// Output:  the dependencies between two ranks whose latency is above three times the median of all such dependencies,
-//          grouped by sending and receiving rank; empty if all links are alike. The pages mark the same ones
-//          (web/src/iteration.js).
-
+/// The transfers of an iteration that take much longer than its other transfers: a timeline marks them.
+/// Input:   a valid ComputationDag.
+/// Output:  the dependencies between two ranks whose latency is above three times the median of all such dependencies,
+///          grouped by sending and receiving rank; empty if all links are alike. The pages mark the same ones
+///          (web/src/iteration.js).
 struct SlowLink {
   int from = 0;  ///< rank
   int to = 0;
@@ -79,15 +77,14 @@ struct SlowLink {
 
 std::vector<SlowLink> slow_links(const model::ComputationDag& dag);
 
-// Standard deviations of a plan's time and energy, from the profile's spread.
-// Problem: measurements have a spread, which propagates to the iteration. The error of one measurement, (type,
-//          option), is the same wherever the plan uses it, and different measurements are independent. By first-order
-//          propagation, time varies with the computations of the critical path, and eq. (1) with every energy and,
-//          through the change in waiting, with every time.
-// Input:   a valid DAG, a plan that fits it and its timeline.
-// Output:  one standard deviation of time and energy, 0 if the profile has no spread. Changes of the critical path
-//          are ignored, as is everything outside the DAG.
-
+/// Standard deviations of a plan's time and energy, from the profile's spread.
+/// Problem: measurements have a spread, which propagates to the iteration. The error of one measurement, (type,
+///          option), is the same wherever the plan uses it, and different measurements are independent. By first-order
+///          propagation, time varies with the computations of the critical path, and eq. (1) with every energy and,
+///          through the change in waiting, with every time.
+/// Input:   a valid DAG, a plan that fits it and its timeline.
+/// Output:  one standard deviation of time and energy, 0 if the profile has no spread. Changes of the critical path
+///          are ignored, as is everything outside the DAG.
 struct ErrorBars {
   Seconds time_stddev;
   Joules energy_stddev;

@@ -28,11 +28,10 @@
 
 namespace perseus::emulator {
 
-// A method's saving by source, in percent of the energy of the same work with all computations at maximum clock.
-// Intrinsic: the saving of its fastest plans, whatever the stragglers do. Extrinsic: the additional saving from
-// slowing down for stragglers.
-// Input:   energy of the same work (an iteration) at maximum clock, with the fastest plans only, and with all plans.
-
+/// A method's saving by source, in percent of the energy of the same work with all computations at maximum clock.
+/// Intrinsic: the saving of its fastest plans, whatever the stragglers do. Extrinsic: the additional saving from
+/// slowing down for stragglers.
+/// Input:   energy of the same work (an iteration) at maximum clock, with the fastest plans only, and with all plans.
 struct Savings {
   double intrinsic_pct = 0;
   double extrinsic_pct = 0;

@@ -67,10 +67,9 @@ struct DayRun {
 DayRun run_day(const SiteDay& day, std::string_view method, model::SiteObjective objective,
                const std::function<void(double)>& progress = {});
 
-// What is random about a day: where jobs begin, what they draw, how long grants take.
-// Input:   a seed. Normal and uniform numbers are made here, since those of libraries differ.
-// Output:  the same numbers for the same seed and day, whatever the method.
-
+/// What is random about a day: where jobs begin, what they draw, how long grants take.
+/// Input:   a seed. Normal and uniform numbers are made here, since those of libraries differ.
+/// Output:  the same numbers for the same seed and day, whatever the method.
 class DayDice {
  public:
   explicit DayDice(std::uint64_t seed) : engine_(seed) {}

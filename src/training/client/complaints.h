@@ -121,10 +121,9 @@ class Complaints {
   std::vector<Line> news_;
 };
 
-// Complains when many computations run before their clock has arrived, beyond the switch latency that plans assume.
-// Input:   every clock-controlled computation; the number of late ones so far (see iteration_meter.h).
-// Output:  the complaint Cause::late_clocks above 5 % of the last 200 or more, cleared below 2 %.
-
+/// Complains when many computations run before their clock has arrived, beyond the switch latency that plans assume.
+/// Input:   every clock-controlled computation; the number of late ones so far (see iteration_meter.h).
+/// Output:  the complaint Cause::late_clocks above 5 % of the last 200 or more, cleared below 2 %.
 class LateClockComplaint {
  public:
   void ran(model::Instruction instruction) { computations_ += model::is_constant_time(instruction) ? 0 : 1; }

@@ -50,12 +50,11 @@ FoundGpus find_all_gpus();
 /// FoundGpus::selectors.
 std::vector<std::string> find_gpus();
 
-// Why this process finds no GPU, and what to change, in one clause for a log.
-// Problem: in a container the usual reason is an option that is missing where the container is started, and neither
-//          NVML nor CUDA names it.
-// Input:   traces of drivers in /proc and /dev, NVML's answer.
-// Output:  a clause: "this machine has no GPU driver (...)", "the container has no GPU: start it with --gpus all ...".
-
+/// Why this process finds no GPU, and what to change, in one clause for a log.
+/// Problem: in a container the usual reason is an option that is missing where the container is started, and neither
+///          NVML nor CUDA names it.
+/// Input:   traces of drivers in /proc and /dev, NVML's answer.
+/// Output:  a clause: "this machine has no GPU driver (...)", "the container has no GPU: start it with --gpus all ...".
 struct GpuTraces {
   bool nvidia_driver = false;  ///< /proc/driver/nvidia: the kernel has the driver, also if a container hides its GPUs
   bool nvidia_node = false;    ///< /dev/nvidiactl
@@ -69,12 +68,11 @@ GpuTraces gpu_traces(const std::string& root = {});
 
 std::string why_no_gpu(const GpuTraces& traces);
 
-// Determines how this process can set the clock of a GPU: directly, through zeusd, or not at all. Sets nothing.
-// Problem: NVML reveals whether it may set clocks only when one is set, and that must not happen just to find out.
-// Input:   a selector.
-// Output:  the selector to control the GPU through, and the reason; for NVML it follows from the privileges of this
-//          process: root or CAP_SYS_ADMIN. A helper with other privileges than this process decides anew.
-
+/// Determines how this process can set the clock of a GPU: directly, through zeusd, or not at all. Sets nothing.
+/// Problem: NVML reveals whether it may set clocks only when one is set, and that must not happen just to find out.
+/// Input:   a selector.
+/// Output:  the selector to control the GPU through, and the reason; for NVML it follows from the privileges of this
+///          process: root or CAP_SYS_ADMIN. A helper with other privileges than this process decides anew.
 struct ControlPath {
   std::string kind;      ///< "NVML", "zeusd", "simulated", "none"
   std::string selector;  ///< to pass to open_gpu(); empty: none
