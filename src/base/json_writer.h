@@ -3,9 +3,9 @@
 // A struct is written through the description of its members, a function beside it that the reader uses too
 // (io/formats/described_json.h); an object or list that has no struct, through lambdas:
 //
-//   template <class F, class S>
-//   requires std::is_same_v<std::remove_const_t<S>, Degrees>
-//   void describe(F& f, S& s) { f.always("dp", s.dp); f("tp", s.tp); }       // tp only where it is not 0
+//   void describe(auto& f, formats::MaybeConst<Degrees> auto& s) {
+//     f.always("dp", s.dp);                                   // f("tp", s.tp): only where it is not 0
+//   }
 //
 //   json_text(degrees);                                                       // {"dp":8}
 //   json_object([&](JsonWriter& f) {

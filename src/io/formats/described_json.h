@@ -1,9 +1,8 @@
 // Reads a struct from JSON through the description of its members, the function that base/json_writer.h writes it by.
 //
 // Problem: a writer and a reader that are written separately drift apart.
-// Input:   for a struct S, a function `template <class F, class S> void describe(F& f, S& s)` found by
-//          argument-dependent lookup that calls f("member", s.member) for each member, f.always(...) for required ones;
-//          constness follows the direction.
+// Input:   for a struct S, a function `void describe(auto& f, MaybeConst<S> auto& s)` found by argument-dependent
+//          lookup that calls f("member", s.member) for each member, f.always(...) for required ones.
 // Output:  the struct, with absent members at their default.
 // Errors:  those of io/formats/json_reader.h, including unknown members and missing required ones.
 // Source:  docs/decisions/0047.
@@ -23,6 +22,10 @@
 #include "io/formats/json_reader.h"
 
 namespace perseus::formats {
+
+/// One of these types, const where it is written.
+template <class S, class... Types>
+concept MaybeConst = (std::is_same_v<std::remove_const_t<S>, Types> || ...);
 
 template <class T>
 Status read_json(const JsonReader& json, T& value);

@@ -19,9 +19,7 @@ struct StoredAlert {
   std::string alert, job, name, text;
   double since_s = 0, raised_s = 0;
 };
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, StoredAlert>
-void describe(F& f, S& s) {
+void describe(auto& f, formats::MaybeConst<StoredAlert> auto& s) {
   f.always("alert", s.alert);
   f.always("job", s.job);
   f("name", s.name);

@@ -42,8 +42,7 @@ inline constexpr std::string_view kDomainPrefix = "site/";
 inline std::string job_of_domain(std::string_view domain) { return std::string(kDomainPrefix).append(domain); }
 inline bool is_of_domain(const Alert& alert) { return alert.job.starts_with(kDomainPrefix); }
 
-template <class F>
-void describe(F& f, const Alert& alert) {
+void describe(auto& f, const Alert& alert) {
   f.always("alert", name_of(alert.kind));
   f.always("state", std::string_view(alert.resolved_s ? "resolved" : "raised"));
   if (is_of_domain(alert)) {

@@ -12,8 +12,7 @@
 
 namespace perseus::jobs {
 
-template <class F>
-void describe(F& f, const RegisterJobAnswer& made) {
+void describe(auto& f, const RegisterJobAnswer& made) {
   f.always("job", made.job);
   f.always("state", made.state);
 }
@@ -23,8 +22,7 @@ struct LaterCeilingAnswer {
   int ceiling_mhz = 0;
   double paced_iteration_s = 0;
 };
-template <class F>
-void describe(F& f, const LaterCeilingAnswer& later) {
+void describe(auto& f, const LaterCeilingAnswer& later) {
   f.always("at_s", later.at_s);
   f.always("ceiling_mhz", later.ceiling_mhz);
   f("paced_iteration_s", later.paced_iteration_s);
@@ -37,8 +35,7 @@ struct BudgetAnswer {
   std::vector<LaterCeilingAnswer> ahead = {};
   double paced_iteration_s = 0;
 };
-template <class F>
-void describe(F& f, const BudgetAnswer& budget) {
+void describe(auto& f, const BudgetAnswer& budget) {
   f.always("lease_s", budget.lease_s);
   f.always("ceiling_mhz", budget.ceiling_mhz);
   f.always("at_once", budget.at_once);
@@ -64,8 +61,7 @@ inline auto ids_shown(const std::vector<StageSchedule::ComputationId>& computati
                   [](const StageSchedule::ComputationId& id) { return std::pair(id.microbatch, id.chunk); }};
 }
 
-template <class F>
-void describe(F& f, const StageSchedule::OfShape& shape) {
+void describe(auto& f, const StageSchedule::OfShape& shape) {
   f.always("microbatches", shape.microbatches);
   f.always("iteration_time_s", shape.iteration_time);
   f.always("maximum_clock_time_s", shape.all_max_time);
@@ -73,8 +69,7 @@ void describe(F& f, const StageSchedule::OfShape& shape) {
   f.always("computations", ids_shown(shape.computations));
 }
 
-template <class F>
-void describe(F& f, const StageSchedule& schedule) {
+void describe(auto& f, const StageSchedule& schedule) {
   using Kind = StageSchedule::Kind;
   const bool ends = schedule.iterations > 0;
   f.always("version", schedule.version);
@@ -101,31 +96,20 @@ void describe(F& f, const StageSchedule& schedule) {
   f("shapes", schedule.shapes);
 }
 
-template <class F>
-void describe(F& f, const ReportedIterations& reported) {
-  f.always("rejected", reported.rejected);
-}
+void describe(auto& f, const ReportedIterations& reported) { f.always("rejected", reported.rejected); }
 
-template <class F>
-void describe(F& f, const PolicyChanged& changed) {
-  f("warning", changed.warning);
-}
+void describe(auto& f, const PolicyChanged& changed) { f("warning", changed.warning); }
 
-template <class F>
-void describe(F& f, const StragglerSet::Outcome& notice) {
+void describe(auto& f, const StragglerSet::Outcome& notice) {
   f.always("job", notice.job);
   f.always("id", notice.id);
   f.always("pipeline", notice.pipeline);
   f.always("at_s", notice.at_s);
   f("nothing_done", notice.nothing_done);
 }
-template <class F>
-void describe(F& f, const StragglerSet& set) {
-  f.always("notices", set.notices);
-}
+void describe(auto& f, const StragglerSet& set) { f.always("notices", set.notices); }
 
-template <class F>
-void describe(F& f, const StoredProfile& stored) {
+void describe(auto& f, const StoredProfile& stored) {
   f.always("name", stored.name);
   f.always("stages", stored.stages);
   f.always("ranks", stored.ranks);
@@ -136,8 +120,7 @@ void describe(F& f, const StoredProfile& stored) {
 struct LearnedShown {
   const LearnedProfile& profile;
 };
-template <class F>
-void describe(F& f, const LearnedShown& shown) {
+void describe(auto& f, const LearnedShown& shown) {
   const LearnedProfile& one = shown.profile;
   f.always("id", one.id);
   f.always("team", one.team);

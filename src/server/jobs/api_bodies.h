@@ -12,9 +12,7 @@ struct RegisterJobBody {
   RegisterJob job;
   std::map<std::string, std::string> profile_of;  ///< pipeline number as a JSON string -> named profile
 };
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, RegisterJobBody>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<RegisterJobBody> auto& s) {
   f("name", s.job.name);
   f.always("degrees", s.job.degrees);
   f("world_size", s.job.world_size);
@@ -31,9 +29,7 @@ void describe(F& f, S& s) {
   describe(f, s.job.tier);
   f("detect_stragglers", s.job.detect_stragglers);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, RegisterRank>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<RegisterRank> auto& s) {
   f.always("rank", s.rank);
   f.always("dp_rank", s.dp_rank);
   f.always("pp_rank", s.pp_rank);
@@ -53,9 +49,7 @@ void describe(F& f, S& s) {
   f("keeps_budgets", s.keeps_budgets);
   f("paces", s.paces);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, ReportIterations>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<ReportIterations> auto& s) {
   f.always("rank", s.rank);
   f("window", s.window);
   f("last_iteration", s.last_iteration);
@@ -77,15 +71,11 @@ struct BodyFor {
   std::string job;
   std::string body;  ///< JSON
 };
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, BodyFor>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<BodyFor> auto& s) {
   f.always("job", s.job);
   f.always("body", s.body);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, WaitForPlan>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<WaitForPlan> auto& s) {
   f.always("job", s.job);
   f.always("rank", s.rank);
   f("have", s.have_version);
@@ -98,17 +88,13 @@ struct ExchangeBody {
   std::vector<BodyFor> reports;
   std::vector<WaitForPlan> waits;
 };
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, ExchangeBody>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<ExchangeBody> auto& s) {
   f("wait_s", s.wait_s);
   f("ranks", s.ranks);
   f("reports", s.reports);
   f("waits", s.waits);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, DropPlan>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<DropPlan> auto& s) {
   f.always("version", s.version);
   f("reason", s.reason);
   f("measured_time_s", s.measured);
@@ -116,9 +102,7 @@ void describe(F& f, S& s) {
   f("microbatches", s.microbatches);
   f("epoch", s.epoch);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, SeeShape>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<SeeShape> auto& s) {
   f.always("microbatches", s.microbatches);
   f("prevails", s.prevails);
   f("varies", s.varies);
@@ -126,9 +110,7 @@ void describe(F& f, S& s) {
   f("epoch", s.epoch);
 }
 /// A profile as clients send it; its name is in the path.
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, NamedProfile>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<NamedProfile> auto& s) {
   f.always("profile_csv", s.profile_csv);
   f.always("pipeline", s.shape);
   f("accelerator", s.accelerator);
@@ -137,15 +119,11 @@ struct ProfileBody {
   NamedProfile profile;
   std::vector<int> pipelines;  ///< pipelines of the job; empty: all
 };
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, ProfileBody>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<ProfileBody> auto& s) {
   describe(f, s.profile);
   f("pipelines", s.pipelines);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, SetStraggler>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<SetStraggler> auto& s) {
   describe(f, s.target);
   f("delay_s", s.delay);
   f.always("degree", s.degree);
@@ -154,9 +132,7 @@ struct TokenBody {
   std::string role, job, name, team;
   std::optional<double> expires_in_s;
 };
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, TokenBody>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<TokenBody> auto& s) {
   f.always("role", s.role);
   f("job", s.job);
   f("name", s.name);

@@ -13,12 +13,11 @@
 
 namespace perseus::jobs {
 
+using formats::MaybeConst;
 using formats::parse_json_as;
 using perseus::json_text;
 
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, PipelineShape>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<PipelineShape> auto& s) {
   f.always("schedule", s.schedule);
   f("action_table", s.action_table);
   f("microbatches", s.microbatches);
@@ -31,64 +30,46 @@ void describe(F& f, S& s) {
   f("switch_latency_s", s.switch_latency);
   f("min_dwell_s", s.min_dwell);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, ClockFigures>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<ClockFigures> auto& s) {
   f("set_mhz", s.set_mhz);
   f("failed", s.failed);
   f("late", s.late);
   f("throttled_iterations", s.throttled_iterations);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, Degrees>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<Degrees> auto& s) {
   f.always("dp", s.dp);
   f.always("pp", s.pp);
   f.always("tp", s.tp);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, StragglerTarget>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<StragglerTarget> auto& s) {
   f("accelerator", s.accelerator);
   f("rank", s.rank);
   f("pipeline", s.pipeline);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, PowerCap>
-void describe(F& f, S& s) { f.always("average_w", s.average); }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, Pin>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<PowerCap> auto& s) { f.always("average_w", s.average); }
+void describe(auto& f, MaybeConst<Pin> auto& s) {
   f("time_s", s.time);
   f("point", s.point);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, MaxSlowdown::Sample>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<MaxSlowdown::Sample> auto& s) {
   f.always("from_s", s.from_s);
   f.always("value", s.value);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, MaxSlowdown>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<MaxSlowdown> auto& s) {
   f.always("slowdown", s.slowdown);
   f("threshold", s.threshold);
   f("signal", s.signal);
   f("unit", s.unit);
 }
 
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, LaterBudget>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<LaterBudget> auto& s) {
   f.always("at_s", s.at_s);
   f.always("watts", s.watts);
   f.always("ceiling_mhz", s.ceiling_mhz);
   f("paced_iteration_s", s.paced_iteration_s);
 }
 
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, PowerBudget>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<PowerBudget> auto& s) {
   f.always("watts", s.watts);
   f.always("lease_s", s.lease_s);
   f.always("ceiling_mhz", s.ceiling_mhz);
@@ -97,23 +78,17 @@ void describe(F& f, S& s) {
   f("paced_iteration_s", s.paced_iteration_s);
 }
 
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, Tier>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<Tier> auto& s) {
   f("domain", s.domain);
   f("least_rate", s.least_rate);
   f("priority", s.priority);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, TierBody>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<TierBody> auto& s) {
   describe(f, s.tier);
   f("reset", s.reset);
 }
 
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, JobSummary>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<JobSummary> auto& s) {
   f("ranks", s.ranks);
   f("ranks_registered", s.ranks_registered);
   f("pipelines", s.pipelines);
@@ -142,9 +117,7 @@ struct PolicyMembers {
   std::optional<Pin> pinned;
   std::optional<MaxSlowdown> max_slowdown;
 };
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, PolicyMembers>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<PolicyMembers> auto& s) {
   f("power_cap", s.power_cap);
   f("pinned", s.pinned);
   f("max_slowdown", s.max_slowdown);
@@ -153,9 +126,7 @@ PolicyMembers members_of(const Policy& policy);
 /// The policy if there is exactly one member; otherwise nothing.
 std::optional<Policy> policy_of(const PolicyMembers& members);
 
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, LearnedProfile>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<LearnedProfile> auto& s) {
   f.always("input", s.input);
   f("team", s.team);
   f("model", s.model);

@@ -41,32 +41,27 @@ struct JobViewAnswer {
   const JobView& view;
   const EnergyFactors& factors;
 };
-template <class F>
-void describe(F& f, const RanksShown& ranks) {
+void describe(auto& f, const RanksShown& ranks) {
   f.always("expected", ranks.expected);
   f.always("registered", ranks.registered);
   f.always("waiting", ranks.waiting);
 }
-template <class F>
-void describe(F& f, const PolicyInForce& in_force) {
+void describe(auto& f, const PolicyInForce& in_force) {
   f.always("kind", std::string(kind_of(in_force.policy)));
   f.always("text", in_force.text);
   describe(f, static_cast<const PolicyMembers&>(members_of(in_force.policy)));
 }
-template <class F>
-void describe(F& f, const JobView::PossibleSaving& possible) {
+void describe(auto& f, const JobView::PossibleSaving& possible) {
   f.always("saving_pct", possible.saving_pct);
   f("saving_stddev_pct", possible.stddev_pct);
   f("modeled", possible.modeled);
 }
-template <class F>
-void describe(F& f, const JobView::Waits& waits) {
+void describe(auto& f, const JobView::Waits& waits) {
   f.always("period_s", waits.period);
   f.always("wait_s", waits.wait);
   f.always("energy_j", waits.energy);
 }
-template <class F>
-void describe(F& f, const SavingsShown& savings) {
+void describe(auto& f, const SavingsShown& savings) {
   f("per_iteration", savings.per_iteration);
   f("waits_not_counted", savings.waits);
   f("total", savings.total);
@@ -78,21 +73,18 @@ void describe(F& f, const SavingsShown& savings) {
   f("factors", savings.factors);
 }
 
-template <class F>
-void describe(F& f, const JobHeader& header) {
+void describe(auto& f, const JobHeader& header) {
   f.always("id", header.job);
   f("name", header.name);
   f.always("state", header.state);
   f.always("created_at_s", header.created_s);
   f.always("updated_at_s", header.updated_s);
 }
-template <class F>
-void describe(F& f, const JobListEntry& entry) {
+void describe(auto& f, const JobListEntry& entry) {
   describe(f, entry.header);
   describe(f, entry.summary);
 }
-template <class F>
-void describe(F& f, const JobView::PlanInForce& plan) {
+void describe(auto& f, const JobView::PlanInForce& plan) {
   f.always("version", plan.version);
   f.always("from_iteration", plan.from_iteration);
   f.always("deployed_at_s", plan.deployed_s);
@@ -103,8 +95,7 @@ void describe(F& f, const JobView::PlanInForce& plan) {
   f("t_opt_s", plan.t_opt);
   f("reason", plan.reason);
 }
-template <class F>
-void describe(F& f, const JobView::PipelineView& pipeline) {
+void describe(auto& f, const JobView::PipelineView& pipeline) {
   f.always("pipeline", pipeline.pipeline);
   f("straggler", pipeline.straggler);
   f("point", pipeline.point);
@@ -113,8 +104,7 @@ void describe(F& f, const JobView::PipelineView& pipeline) {
   f("energy_j", pipeline.energy);
   f("frontier", pipeline.frontier);
 }
-template <class F>
-void describe(F& f, const ProfilingCost& cost) {
+void describe(auto& f, const ProfilingCost& cost) {
   f.always("iterations", cost.iterations);
   f.always("time_s", cost.time);
   f.always("energy_j", cost.energy);
@@ -122,14 +112,12 @@ void describe(F& f, const ProfilingCost& cost) {
   f.always("worst_slowdown_pct", cost.worst_slowdown_pct);
   f("earned_back_after_iterations", cost.earned_back_after);
 }
-template <class F>
-void describe(F& f, const JobView::Measured& measured) {
+void describe(auto& f, const JobView::Measured& measured) {
   f.always("energy_j", measured.energy);
   f.always("time_s", measured.time);
   f.always("iterations", measured.iterations);
 }
-template <class F>
-void describe(F& f, const JobView::Profiling& profiling) {
+void describe(auto& f, const JobView::Profiling& profiling) {
   f("over", profiling.over);
   f.always("windows", profiling.windows);
   f.always("iterations", profiling.iterations);
@@ -140,20 +128,17 @@ void describe(F& f, const JobView::Profiling& profiling) {
   f("rejections", profiling.rejections);
   f("cost", profiling.cost);
 }
-template <class F>
-void describe(F& f, const JobView::Shape& shape) {
+void describe(auto& f, const JobView::Shape& shape) {
   f.always("microbatches", shape.microbatches);
   f.always("planned", shape.planned);
   f("why", shape.why);
 }
-template <class F>
-void describe(F& f, const JobView::ProfileTrial& trial) {
+void describe(auto& f, const JobView::ProfileTrial& trial) {
   f.always("state", trial.state);
   f.always("learned_by", trial.learned_by);
   f("text", trial.text);
 }
-template <class F>
-void describe(F& f, const JobView::StragglerView& straggler) {
+void describe(auto& f, const JobView::StragglerView& straggler) {
   f.always("id", straggler.id);
   f.always("target", text_of(straggler.target));
   f.always("pipeline", straggler.pipeline);
@@ -162,15 +147,13 @@ void describe(F& f, const JobView::StragglerView& straggler) {
   f.always("at_s", straggler.at_s);
   f.always("origin", std::string(straggler.detected ? "detected" : "notice"));
 }
-template <class F>
-void describe(F& f, const JobView::PerIteration& costs) {
+void describe(auto& f, const JobView::PerIteration& costs) {
   f.always("energy_j", costs.energy);
   f.always("all_max_energy_j", costs.all_max_energy);
   f.always("time_s", costs.time);
   f.always("all_max_time_s", costs.all_max_time);
 }
-template <class F>
-void describe(F& f, const JobView::TotalSavings& total) {
+void describe(auto& f, const JobView::TotalSavings& total) {
   f.always("iterations", total.iterations);
   f.always("saved_j", total.saved);
   f.always("all_max_energy_j", total.all_max_energy);
@@ -178,8 +161,7 @@ void describe(F& f, const JobView::TotalSavings& total) {
   f.always("estimated_iterations", total.estimated_iterations);
   f.always("estimated_saved_j", total.estimated_saved);
 }
-template <class F>
-void describe(F& f, const JobView::SitePart& site) {
+void describe(auto& f, const JobView::SitePart& site) {
   f.always("domain", site.domain);
   f.always("least_rate", site.least_rate);
   f.always("priority", site.priority);
@@ -193,14 +175,12 @@ void describe(F& f, const JobView::SitePart& site) {
   f("rate", site.rate);
   f("rate_lost", site.rate_lost);
 }
-template <class F>
-void describe(F& f, const EnergyFactors& factors) {
+void describe(auto& f, const EnergyFactors& factors) {
   f("price_per_kwh", factors.price_per_kwh);
   f("currency", factors.currency);
   f("carbon_g_per_kwh", factors.carbon_g_per_kwh);
 }
-template <class F>
-void describe(F& f, const JobViewAnswer& answer) {
+void describe(auto& f, const JobViewAnswer& answer) {
   const JobView& view = answer.view;
   describe(f, view.header);
   f("reason", view.reason);
@@ -238,16 +218,14 @@ template <class Struct, class Value>
 std::optional<Value> member_of(const std::optional<Struct>& of, Value Struct::*member) {
   return of ? std::optional<Value>((*of).*member) : std::nullopt;
 }
-template <class F>
-void describe_clocks(F& f, const std::optional<ClockSpan>& wanted, const std::optional<ClockFigures>& counts) {
+void describe_clocks(auto& f, const std::optional<ClockSpan>& wanted, const std::optional<ClockFigures>& counts) {
   f("wanted_least_mhz", member_of(wanted, &ClockSpan::least_mhz));
   f("wanted_most_mhz", member_of(wanted, &ClockSpan::most_mhz));
   f("clocks_failed", member_of(counts, &ClockFigures::failed));
   f("clocks_late", member_of(counts, &ClockFigures::late));
   f("throttled_iterations", member_of(counts, &ClockFigures::throttled_iterations));
 }
-template <class F>
-void describe(F& f, const RankView& rank) {
+void describe(auto& f, const RankView& rank) {
   f.always("rank", rank.rank);
   f.always("dp_rank", rank.dp_rank);
   f.always("pp_rank", rank.pp_rank);
@@ -263,8 +241,7 @@ void describe(F& f, const RankView& rank) {
   describe_clocks(f, rank.wanted, rank.clocks);
   f("clocks_at_s", rank.clocks_at_s);
 }
-template <class F>
-void describe(F& f, const HostShown& shown) {
+void describe(auto& f, const HostShown& shown) {
   const HostView& host = shown.host;
   f("host", host.host);
   f.always("job", shown.job);
@@ -280,13 +257,11 @@ void describe(F& f, const HostShown& shown) {
   f("last_heard_s", host.last_heard_s);
   f("silent", host.silent);
 }
-template <class F>
-void describe(F& f, const RankPage& page) {
+void describe(auto& f, const RankPage& page) {
   f.always("ranks", page.ranks);
   f("next", page.next);
 }
-template <class F>
-void describe(F& f, const JobEvent& event) {
+void describe(auto& f, const JobEvent& event) {
   f.always("job", event.job);
   f("name", event.name);
   f.always("sequence", event.sequence);

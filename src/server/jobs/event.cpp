@@ -50,16 +50,11 @@ constexpr std::array<std::string_view, kNumEventKinds> kKinds{
     "unknown",
 };
 
-template <class T, class... Ts>
-inline constexpr bool is_one_of = (std::is_same_v<std::remove_const_t<T>, Ts> || ...);
-
 }  // namespace
 
 // ---- The members of each kind, as the log has them.
 
-template <class F, class S>
-requires is_one_of<S, JobRegistered>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<JobRegistered> auto& e) {
   f("name", e.name);
   f.always("degrees", e.degrees);
   f("profile_online", e.profile_online);
@@ -75,9 +70,7 @@ void describe(F& f, S& e) {
   f("tier_bounded", e.tier_bounded);
   f("by", e.by);
 }
-template <class F, class S>
-requires is_one_of<S, RankRegistered>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<RankRegistered> auto& e) {
   f.always("rank", e.rank);
   f("dp_rank", e.dp_rank);
   f("pp_rank", e.pp_rank);
@@ -96,9 +89,7 @@ void describe(F& f, S& e) {
   f("keeps_budgets", e.keeps_budgets);
   f("paces", e.paces);
 }
-template <class F, class S>
-requires is_one_of<S, RankMeasured>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<RankMeasured> auto& e) {
   f.always("rank", e.rank);
   f("switch_latency_s", e.switch_latency_s);
   f("blocking_power_w", e.blocking_power_w);
@@ -107,9 +98,7 @@ void describe(F& f, S& e) {
   f("control", e.control);
   f("control_reason", e.control_reason);
 }
-template <class F, class S>
-requires is_one_of<S, ProfileKnown>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<ProfileKnown> auto& e) {
   f.always("input", e.input);
   f("source", e.source);
   f("pipelines", e.pipelines);
@@ -121,39 +110,29 @@ void describe(F& f, S& e) {
   f("by", e.by);
   f("doubts", e.doubts);
 }
-template <class F, class S>
-requires is_one_of<S, ProfileOnTrial>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<ProfileOnTrial> auto& e) {
   f.always("profile", e.profile);
   f.always("learned", e.learned);
   f.always("learned_input", e.learned_input);
   f("learned_by", e.learned_by);
 }
-template <class F, class S>
-requires is_one_of<S, TrialEnded>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<TrialEnded> auto& e) {
   f.always("agreed", e.agreed);
   f("text", e.text);
 }
-template <class F, class S>
-requires is_one_of<S, ProfilingStarted>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<ProfilingStarted> auto& e) {
   f.always("pipelines", e.pipelines);
   f.always("clocks_mhz", e.clocks_mhz);
   f("keeps_clocks", e.keeps_clocks);
   f("before", e.before);
 }
-template <class F, class S>
-requires is_one_of<S, SavingModeled>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<SavingModeled> auto& e) {
   f("gpu", e.gpu);
   f("saving_pct", e.saving_pct);
   f("saving_stddev_pct", e.saving_stddev_pct);
   f.always("text", e.text);
 }
-template <class F, class S>
-requires is_one_of<S, WindowHandedOut>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<WindowHandedOut> auto& e) {
   f.always("version", e.version);
   f.always("number", e.number);
   f.always("iterations", e.iterations);
@@ -169,9 +148,7 @@ void describe(F& f, S& e) {
   f("highest", e.highest);
   f("microbatches", e.microbatches);
 }
-template <class F, class S>
-requires is_one_of<S, ResultReported>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<ResultReported> auto& e) {
   f.always("rank", e.rank);
   f.always("window", e.window);
   f("iteration_time_s", e.iteration_time_s);
@@ -183,29 +160,19 @@ void describe(F& f, S& e) {
   f("begin_s", e.begin_s);
   f("end_s", e.end_s);
 }
-template <class F, class S>
-requires is_one_of<S, ProfilingFailed>
-void describe(F& f, S& e) { f.always("why", e.why); }
-template <class F, class S>
-requires is_one_of<S, CharacterizationStarted>
-void describe(F& f, S& e) { f.always("inputs", e.inputs); }
-template <class F, class S>
-requires is_one_of<S, Characterized>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<ProfilingFailed> auto& e) { f.always("why", e.why); }
+void describe(auto& f, MaybeConst<CharacterizationStarted> auto& e) { f.always("inputs", e.inputs); }
+void describe(auto& f, MaybeConst<Characterized> auto& e) {
   f.always("input", e.input);
   f("points", e.points);
   f("t_min_s", e.t_min_s);
   f("t_star_s", e.t_star_s);
 }
-template <class F, class S>
-requires is_one_of<S, CharacterizationFailed, RefinementEnded>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<CharacterizationFailed, RefinementEnded> auto& e) {
   f.always("input", e.input);
   f.always("why", e.why);
 }
-template <class F, class S>
-requires is_one_of<S, StragglerNoticed>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<StragglerNoticed> auto& e) {
   f.always("id", e.id);
   f.always("target", e.target);
   f("pipeline", e.pipeline);
@@ -214,60 +181,42 @@ void describe(F& f, S& e) {
   f("detected", e.detected);
   f("by", e.by);
 }
-template <class F, class S>
-requires is_one_of<S, StragglerTookEffect>
-void describe(F& f, S& e) { f.always("id", e.id); }
-template <class F, class S>
-requires is_one_of<S, StragglerWithdrawn>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<StragglerTookEffect> auto& e) { f.always("id", e.id); }
+void describe(auto& f, MaybeConst<StragglerWithdrawn> auto& e) {
   f.always("id", e.id);
   f("by", e.by);
 }
-template <class F, class S>
-requires is_one_of<S, PolicyCleared>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<PolicyCleared> auto& e) {
   f.always("policy", e.kind);
   f("by", e.by);
 }
-template <class F, class S>
-requires is_one_of<S, TierSet>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<TierSet> auto& e) {
   describe(f, e.tier);
   f("by", e.by);
 }
-template <class F, class S>
-requires is_one_of<S, PlanDeployed::Choice>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<PlanDeployed::Choice> auto& e) {
   f("input", e.input);
   f.always("point", e.point);
 }
-template <class F, class S>
-requires is_one_of<S, PlanDeployed::OfShape>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<PlanDeployed::OfShape> auto& e) {
   f.always("shape", e.shape);
   f.always("choices", e.choices);
   f.always("choice_of", e.choice_of);
 }
-template <class F, class S>
-requires is_one_of<S, ShapeSeen>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<ShapeSeen> auto& e) {
   f.always("rank", e.rank);
   f.always("microbatches", e.microbatches);
   f("prevails", e.prevails);
   f("varies", e.varies);
   f("action_table", e.action_table);
 }
-template <class F, class S>
-requires is_one_of<S, ShapeCompleted>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<ShapeCompleted> auto& e) {
   f.always("microbatches", e.microbatches);
   f.always("of", e.of);
   f("input", e.input);
   f("why", e.why);
 }
-template <class F, class S>
-requires is_one_of<S, PlanDeployed>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<PlanDeployed> auto& e) {
   f.always("version", e.version);
   f("from_iteration", e.from_iteration);
   f.always("choices", e.choices);
@@ -281,9 +230,7 @@ void describe(F& f, S& e) {
   f("shape", e.shape);
   f("others", e.others);
 }
-template <class F, class S>
-requires is_one_of<S, PowerGranted>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<PowerGranted> auto& e) {
   f("granted_w", e.granted_w);
   f("counted_w", e.counted_w);
   f("lease_s", e.lease_s);
@@ -293,24 +240,18 @@ void describe(F& f, S& e) {
   f("correction", e.correction);
   f("paced_to_rate", e.paced_to_rate);
 }
-template <class F, class S>
-requires is_one_of<S, VersionHeld>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<VersionHeld> auto& e) {
   f.always("version", e.version);
   f("ranks", e.ranks);
 }
-template <class F, class S>
-requires is_one_of<S, IterationsCounted>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<IterationsCounted> auto& e) {
   f("iterations", e.iterations);
   f("saved_j", e.saved_j);
   f("all_max_energy_j", e.all_max_energy_j);
   f("last_iteration", e.last_iteration);
   f("measured", e.measured);
 }
-template <class F, class S>
-requires is_one_of<S, PlanDropped>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<PlanDropped> auto& e) {
   f.always("rank", e.rank);
   f.always("version", e.version);
   f("reason", e.reason);
@@ -318,9 +259,7 @@ void describe(F& f, S& e) {
   f("promised_s", e.promised_s);
   f("shape", e.shape);
 }
-template <class F, class S>
-requires is_one_of<S, EnergyMeasured>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<EnergyMeasured> auto& e) {
   f("version", e.version);
   f.always("iterations", e.iterations);
   f.always("energy_j", e.energy_j);
@@ -330,9 +269,7 @@ void describe(F& f, S& e) {
   f("waiting_w", e.waiting_w);
   f("stddev_j", e.stddev_j);
 }
-template <class F, class S>
-requires is_one_of<S, ReportsKept::Run>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<ReportsKept::Run> auto& e) {
   f.always("first", e.first);
   f("version", e.version);
   f("straggles", e.straggles);
@@ -340,36 +277,22 @@ void describe(F& f, S& e) {
   f.always("energies_j", e.energies_j);
   f("shape", e.shape);
 }
-template <class F, class S>
-requires is_one_of<S, ReportsKept>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<ReportsKept> auto& e) {
   f.always("closed", e.closed);
   f.always("last_followed", e.last_followed);
   f("measure", e.measure);
   f("runs", e.runs);
 }
-template <class F, class S>
-requires is_one_of<S, JobSeen, JobExpired, JobRevived>
-void describe(F&, S&) {}
-template <class F, class S>
-requires is_one_of<S, JobSilent>
-void describe(F& f, S& e) {
+void describe(auto&, MaybeConst<JobSeen, JobExpired, JobRevived> auto&) {}
+void describe(auto& f, MaybeConst<JobSilent> auto& e) {
   f.always("since_s", e.since_s);
   f("ended", e.ended);
   f("ranks", e.ranks);
 }
-template <class F, class S>
-requires is_one_of<S, JobHeard>
-void describe(F& f, S& e) { f("ranks", e.ranks); }
-template <class F, class S>
-requires is_one_of<S, JobFinished>
-void describe(F& f, S& e) { f("by", e.by); }
-template <class F, class S>
-requires is_one_of<S, UnknownEvent>
-void describe(F& f, S& e) { f("unknown_kind", e.kind); }
-template <class S>
-requires is_one_of<S, PolicySet>
-void describe(JsonWriter& f, S& e) {
+void describe(auto& f, MaybeConst<JobHeard> auto& e) { f("ranks", e.ranks); }
+void describe(auto& f, MaybeConst<JobFinished> auto& e) { f("by", e.by); }
+void describe(auto& f, MaybeConst<UnknownEvent> auto& e) { f("unknown_kind", e.kind); }
+void describe(JsonWriter& f, MaybeConst<PolicySet> auto& e) {
   f.always("policy", members_of(e.policy));
   f("by", e.by);
 }
@@ -394,9 +317,7 @@ struct PolicySetMembers {
   PolicyMembers policy;
   std::string by;
 };
-template <class F, class S>
-requires is_one_of<S, PolicySetMembers>
-void describe(F& f, S& e) {
+void describe(auto& f, MaybeConst<PolicySetMembers> auto& e) {
   f.always("policy", e.policy);
   f("by", e.by);
 }

@@ -19,16 +19,12 @@ struct ReadingBody {
 struct ReadingsBody {
   std::vector<ReadingBody> readings;
 };
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, ReadingBody>
-void describe(F& f, S& s) {
+void describe(auto& f, formats::MaybeConst<ReadingBody> auto& s) {
   f.always("domain", s.domain);
   f("at_s", s.at_s);
   f.always("power_w", s.power_w);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, ReadingsBody>
-void describe(F& f, S& s) { f.always("readings", s.readings); }
+void describe(auto& f, formats::MaybeConst<ReadingsBody> auto& s) { f.always("readings", s.readings); }
 
 }  // namespace
 

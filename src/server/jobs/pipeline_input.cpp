@@ -25,9 +25,7 @@
 
 namespace perseus::jobs {
 
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, PipelineInput>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<PipelineInput> auto& s) {
   f.always("profile_csv", s.profile_csv);
   f.always("shape", s.shape);
   f.always("stages", s.stages);

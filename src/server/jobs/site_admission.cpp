@@ -31,9 +31,7 @@ struct ReservationBody {
 struct ReservationsBody {
   std::vector<ReservationBody> reservations;
 };
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, AdmissionBody>
-void describe(F& f, S& s) {
+void describe(auto& f, formats::MaybeConst<AdmissionBody> auto& s) {
   f.always("job", s.job);
   f("team", s.team);
   f("domain", s.domain);
@@ -45,9 +43,7 @@ void describe(F& f, S& s) {
   f("least_rate", s.least_rate);
   f("dry_run", s.dry_run);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, ReservationBody>
-void describe(F& f, S& s) {
+void describe(auto& f, formats::MaybeConst<ReservationBody> auto& s) {
   f.always("job", s.job);
   f("team", s.team);
   f("domain", s.domain);
@@ -58,9 +54,7 @@ void describe(F& f, S& s) {
   f.always("expires_s", s.expires_s);
   f("by", s.by);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, ReservationsBody>
-void describe(F& f, S& s) { f.always("reservations", s.reservations); }
+void describe(auto& f, formats::MaybeConst<ReservationsBody> auto& s) { f.always("reservations", s.reservations); }
 
 Status check(const AdmissionBody& body) {
   const auto wrong = [](const std::string& what) -> Status { return Error{ErrorCode::usage, "body: " + what}; };

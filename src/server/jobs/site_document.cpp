@@ -48,15 +48,11 @@ struct SiteBody {
   std::vector<TeamBody> teams;
 };
 
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, LimitBody>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<LimitBody> auto& s) {
   f("from_s", s.from_s);
   f("limit_w", s.limit_w);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, DomainBody>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<DomainBody> auto& s) {
   f.always("name", s.name);
   f("parent", s.parent);
   f("limits", s.limits);
@@ -67,24 +63,18 @@ void describe(F& f, S& s) {
   f("ramp_up_w_per_s", s.ramp_up_w_per_s);
   f("accelerator_w", s.accelerator_w);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, HostBody>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<HostBody> auto& s) {
   f("host", s.host);
   f("prefix", s.prefix);
   f.always("domain", s.domain);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, TeamBody>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<TeamBody> auto& s) {
   f.always("name", s.name);
   f("domain", s.domain);
   f("least_rate", s.least_rate);
   f("priority", s.priority);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, SiteBody>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<SiteBody> auto& s) {
   f("name", s.name);
   f("objective", s.objective);
   f("pue", s.pue);

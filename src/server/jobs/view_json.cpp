@@ -9,9 +9,7 @@ namespace {
 struct StoredSummary {
   JobSummary summary;
 };
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, StoredSummary>
-void describe(F& f, S& s) {
+void describe(auto& f, MaybeConst<StoredSummary> auto& s) {
   describe(f, s.summary);
   f("owner", s.summary.owner);
 }

@@ -14,9 +14,7 @@ namespace perseus::plans {
 struct KeptProfile {
   jobs::NamedProfile profile;
 };
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, KeptProfile>
-void describe(F& f, S& s) {
+void describe(auto& f, formats::MaybeConst<KeptProfile> auto& s) {
   f.always("name", s.profile.name);
   f.always("profile_csv", s.profile.profile_csv);
   f.always("shape", s.profile.shape);

@@ -15,9 +15,7 @@
 
 namespace perseus::power {
 
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, LimitChange>
-void describe(F& f, S& s) {
+void describe(auto& f, formats::MaybeConst<LimitChange> auto& s) {
   f.always("domain", s.domain);
   f.always("text", s.text);
   f("by", s.by);
@@ -32,9 +30,7 @@ constexpr const char* kKey = "site/limit_changes";
 struct StoredLimitChanges {
   std::vector<LimitChange> changes;
 };
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, StoredLimitChanges>
-void describe(F& f, S& s) { f.always("changes", s.changes); }
+void describe(auto& f, formats::MaybeConst<StoredLimitChanges> auto& s) { f.always("changes", s.changes); }
 
 jobs::JobEvent event_of(const LimitChange& change) {
   return {jobs::job_of_domain(change.domain),

@@ -31,26 +31,18 @@ struct StoredReadings {
 struct StoredCorrections {
   std::vector<StoredCorrection> corrections;
 };
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, StoredReading>
-void describe(F& f, S& s) {
+void describe(auto& f, formats::MaybeConst<StoredReading> auto& s) {
   f.always("domain", s.domain);
   f.always("at_s", s.at_s);
   f.always("power_w", s.power_w);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, StoredCorrection>
-void describe(F& f, S& s) {
+void describe(auto& f, formats::MaybeConst<StoredCorrection> auto& s) {
   f.always("domain", s.domain);
   f.always("factor", s.factor);
   f.always("used_s", s.used_s);
 }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, StoredReadings>
-void describe(F& f, S& s) { f.always("readings", s.readings); }
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, StoredCorrections>
-void describe(F& f, S& s) { f.always("corrections", s.corrections); }
+void describe(auto& f, formats::MaybeConst<StoredReadings> auto& s) { f.always("readings", s.readings); }
+void describe(auto& f, formats::MaybeConst<StoredCorrections> auto& s) { f.always("corrections", s.corrections); }
 
 /// Of two, the greater one.
 Watts median_of(std::vector<Watts> readings) {

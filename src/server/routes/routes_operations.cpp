@@ -60,8 +60,7 @@ struct Check {
   std::optional<double> since_s = std::nullopt;
   std::optional<std::uint64_t> free_bytes = std::nullopt;
 };
-template <class F>
-void describe(F& f, const Check& check) {
+void describe(auto& f, const Check& check) {
   f.always("status", check.problem.empty() ? "ok" : "failing");
   f("message", check.problem);
   f("since_s", check.since_s);

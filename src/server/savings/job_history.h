@@ -58,8 +58,7 @@ std::optional<std::int64_t> step_named(std::string_view name);
 inline constexpr std::string_view kStepNames = "minute, hour or day";
 
 /// Members for base/json_writer.h; those that are not known are left out.
-template <class F>
-void describe(F& f, const HistoryBucket& bucket) {
+void describe(auto& f, const HistoryBucket& bucket) {
   const store::HistoryFigures& of = bucket.figures;
   const auto mean = [](double sum, std::int64_t count) {
     return count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt;
@@ -79,23 +78,20 @@ void describe(F& f, const HistoryBucket& bucket) {
   f("first_plan_version", known(of.first_version));
   f("last_plan_version", known(of.last_version));
 }
-template <class F>
-void describe(F& f, const HistoryView& view) {
+void describe(auto& f, const HistoryView& view) {
   f.always("step_s", view.step_s);
   f.always("buckets", view.buckets);
   f("next_s", view.next_s);
 }
 
-template <class F>
-void describe(F& f, const ClusterHistory::Bucket& bucket) {
+void describe(auto& f, const ClusterHistory::Bucket& bucket) {
   f.always("start_s", bucket.start_s);
   f.always("iterations", bucket.figures.iterations);
   f.always("compared_iterations", bucket.figures.energy_iterations);
   f.always("energy_j", bucket.figures.energy_j);
   f.always("planned_energy_j", bucket.figures.planned_j);
 }
-template <class F>
-void describe(F& f, const ClusterHistory& history) {
+void describe(auto& f, const ClusterHistory& history) {
   f.always("step_s", history.step_s);
   f.always("buckets", history.buckets);
   f("next_s", history.next_s);
