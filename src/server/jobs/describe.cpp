@@ -10,12 +10,15 @@ PolicyMembers members_of(const Policy& policy) {
   return members;
 }
 
-std::optional<Policy> policy_of(const PolicyMembers& members) {
+Status read_json_form(const formats::JsonReader& json, Policy& policy) {
+  PolicyMembers members;
+  if (Status read = formats::read_json(json, members); !read) return read;
   if (int{members.power_cap.has_value()} + int{members.pinned.has_value()} + int{members.max_slowdown.has_value()} != 1)
-    return std::nullopt;
-  if (members.power_cap) return *members.power_cap;
-  if (members.pinned) return *members.pinned;
-  return *members.max_slowdown;
+    return json.error("exactly one of power_cap, pinned and max_slowdown");
+  if (members.power_cap) policy = *members.power_cap;
+  if (members.pinned) policy = *members.pinned;
+  if (members.max_slowdown) policy = *members.max_slowdown;
+  return Ok{};
 }
 
 }  // namespace perseus::jobs

@@ -5,6 +5,8 @@
 // Threads: templates.
 #pragma once
 
+#include <concepts>
+
 #include "base/json_writer.h"
 #include "io/formats/described_json.h"
 #include "io/formats/transfer_latency_text.h"
@@ -123,8 +125,12 @@ void describe(auto& f, MaybeConst<PolicyMembers> auto& s) {
   f("max_slowdown", s.max_slowdown);
 }
 PolicyMembers members_of(const Policy& policy);
-/// The policy if there is exactly one member; otherwise nothing.
-std::optional<Policy> policy_of(const PolicyMembers& members);
+/// Not for one of its kinds, which would become a policy.
+template <std::same_as<Policy> P>
+void append_json_form(std::string& out, const P& policy) {
+  append_json(out, members_of(policy));
+}
+Status read_json_form(const formats::JsonReader& json, Policy& policy);
 
 void describe(auto& f, MaybeConst<LearnedProfile> auto& s) {
   f.always("input", s.input);

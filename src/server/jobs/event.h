@@ -183,7 +183,7 @@ struct PolicySet {
   bool operator==(const PolicySet&) const = default;
 };
 struct PolicyCleared {
-  std::string kind;
+  std::string policy;  ///< its kind
   std::string by = {};
   bool operator==(const PolicyCleared&) const = default;
 };

@@ -143,7 +143,7 @@ struct EventText {
     return fmt::format("straggler notice {} withdrawn", e.id);
   }
   std::string operator()(const PolicySet& e) const { return text_of(e.policy) + " set"; }
-  std::string operator()(const PolicyCleared& e) const { return fmt::format("policy {} cleared", e.kind); }
+  std::string operator()(const PolicyCleared& e) const { return fmt::format("policy {} cleared", e.policy); }
   std::string operator()(const TierSet& e) const { return text_of(e.tier) + " set"; }
   std::string operator()(const PlanDeployed& e) const {
     const std::string when = e.from_iteration > 0 ? fmt::format("from iteration {}", e.from_iteration) : "at once";

@@ -425,7 +425,7 @@ struct Fold {
     return Ok{};
   }
   Status operator()(const PolicyCleared& e) {
-    if (job.policies.erase(e.kind) == 0) return broken(fmt::format("no policy {}", e.kind));
+    if (job.policies.erase(e.policy) == 0) return broken(fmt::format("no policy {}", e.policy));
     return Ok{};
   }
   Status operator()(const TierSet& e) {

@@ -39,18 +39,18 @@ Status check_policy_kind(const std::string& kind) {
 void Api::set_policy(Call call, PolicyBody body) {
   if (const Status known = check_policy_kind(call.parts[1]); !known) return call.fail(known.error());
   // The form of the log: an object with one member, the kind.
-  const auto members =
-      parse_body<jobs::PolicyMembers>(json_object([&](JsonWriter& f) { f.always(call.parts[1], JsonRaw{body.json}); }));
-  if (!members) {
+  auto policy =
+      parse_body<jobs::Policy>(json_object([&](JsonWriter& f) { f.always(call.parts[1], JsonRaw{body.json}); }));
+  if (!policy) {
     // Its place is in the request, not in that object.
-    Error error = members.error();
+    Error error = policy.error();
     const std::string at = "$." + call.parts[1] + ".";
     if (const std::size_t found = error.message.find(at); found != std::string::npos) {
       error.message.replace(found, at.size(), "$.");
     }
     return call.fail(error);
   }
-  service_.operations.set_policy({call.parts[0], *jobs::policy_of(*members), author_of(call.identity)},
+  service_.operations.set_policy({call.parts[0], *std::move(policy), author_of(call.identity)},
                                  then<jobs::PolicyChanged>(call, json_text<jobs::PolicyChanged>));
 }
 
