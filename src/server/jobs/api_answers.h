@@ -8,11 +8,12 @@
 #include <utility>
 
 #include "base/json_writer.h"
+#include "io/formats/described_json.h"
 #include "server/jobs/requests.h"
 
 namespace perseus::jobs {
 
-void describe(auto& f, const RegisterJobAnswer& made) {
+void describe(auto& f, formats::MaybeConst<RegisterJobAnswer> auto& made) {
   f.always("job", made.job);
   f.always("state", made.state);
 }
@@ -22,7 +23,7 @@ struct LaterCeilingAnswer {
   int ceiling_mhz = 0;
   double paced_iteration_s = 0;
 };
-void describe(auto& f, const LaterCeilingAnswer& later) {
+void describe(auto& f, formats::MaybeConst<LaterCeilingAnswer> auto& later) {
   f.always("at_s", later.at_s);
   f.always("ceiling_mhz", later.ceiling_mhz);
   f("paced_iteration_s", later.paced_iteration_s);
@@ -35,7 +36,7 @@ struct BudgetAnswer {
   std::vector<LaterCeilingAnswer> ahead = {};
   double paced_iteration_s = 0;
 };
-void describe(auto& f, const BudgetAnswer& budget) {
+void describe(auto& f, formats::MaybeConst<BudgetAnswer> auto& budget) {
   f.always("lease_s", budget.lease_s);
   f.always("ceiling_mhz", budget.ceiling_mhz);
   f.always("at_once", budget.at_once);
@@ -100,14 +101,14 @@ void describe(auto& f, const ReportedIterations& reported) { f.always("rejected"
 
 void describe(auto& f, const PolicyChanged& changed) { f("warning", changed.warning); }
 
-void describe(auto& f, const StragglerSet::Outcome& notice) {
+void describe(auto& f, formats::MaybeConst<StragglerSet::Outcome> auto& notice) {
   f.always("job", notice.job);
   f.always("id", notice.id);
   f.always("pipeline", notice.pipeline);
   f.always("at_s", notice.at_s);
   f("nothing_done", notice.nothing_done);
 }
-void describe(auto& f, const StragglerSet& set) { f.always("notices", set.notices); }
+void describe(auto& f, formats::MaybeConst<StragglerSet> auto& set) { f.always("notices", set.notices); }
 
 void describe(auto& f, const StoredProfile& stored) {
   f.always("name", stored.name);

@@ -14,66 +14,59 @@
 
 namespace perseus::jobs {
 
-// Groups that JSON nests differently from the view.
+// Groups that JSON nests differently from the view, which is const where it is written.
+template <class View>
 struct RanksShown {
-  int expected, registered, waiting;
+  View& view;
 };
-struct PolicyInForce {
-  const Policy& policy;
-  const std::string& text;
-};
+template <class View, class Factors>
 struct SavingsShown {
-  const std::optional<JobView::PerIteration>& per_iteration;
-  const std::optional<JobView::TotalSavings>& total;
-  const std::string& no_total;
-  const EnergyFactors& factors;
-  const std::optional<JobView::Measured>&measured, &measured_all_max;
-  const std::string& none_because;
-  const std::optional<JobView::PossibleSaving>& possible;
-  const std::optional<JobView::Waits>& waits;
+  View& view;
+  Factors& factors;
 };
 struct HostShown {
   const std::string& job;
   const std::string& job_name;
   const HostView& host;
 };
-struct JobViewAnswer {
-  const JobView& view;
-  const EnergyFactors& factors;
-};
-void describe(auto& f, const RanksShown& ranks) {
-  f.always("expected", ranks.expected);
-  f.always("registered", ranks.registered);
-  f.always("waiting", ranks.waiting);
+template <class View>
+void describe(auto& f, const RanksShown<View>& ranks) {
+  int expected = ranks.view.degrees.world_size();
+  f.always("expected", expected);
+  f.always("registered", ranks.view.ranks_registered);
+  f.always("waiting", ranks.view.ranks_waiting);
 }
-void describe(auto& f, const PolicyInForce& in_force) {
-  f.always("kind", std::string(kind_of(in_force.policy)));
+void describe(auto& f, MaybeConst<PolicyInForce> auto& in_force) {
+  std::string kind(kind_of(in_force.policy));
+  PolicyMembers members = members_of(in_force.policy);
+  f.always("kind", kind);
   f.always("text", in_force.text);
-  describe(f, static_cast<const PolicyMembers&>(members_of(in_force.policy)));
+  describe(f, members);
 }
-void describe(auto& f, const JobView::PossibleSaving& possible) {
+void describe(auto& f, MaybeConst<JobView::PossibleSaving> auto& possible) {
   f.always("saving_pct", possible.saving_pct);
   f("saving_stddev_pct", possible.stddev_pct);
   f("modeled", possible.modeled);
 }
-void describe(auto& f, const JobView::Waits& waits) {
+void describe(auto& f, MaybeConst<JobView::Waits> auto& waits) {
   f.always("period_s", waits.period);
   f.always("wait_s", waits.wait);
   f.always("energy_j", waits.energy);
 }
-void describe(auto& f, const SavingsShown& savings) {
-  f("per_iteration", savings.per_iteration);
-  f("waits_not_counted", savings.waits);
-  f("total", savings.total);
-  f("no_total_because", savings.no_total);
-  f("measured", savings.measured);
-  f("measured_all_max", savings.measured_all_max);
-  f("none_because", savings.none_because);
-  f("possible", savings.possible);
+template <class View, class Factors>
+void describe(auto& f, const SavingsShown<View, Factors>& savings) {
+  f("per_iteration", savings.view.per_iteration);
+  f("waits_not_counted", savings.view.waits);
+  f("total", savings.view.total);
+  f("no_total_because", savings.view.no_total);
+  f("measured", savings.view.measured);
+  f("measured_all_max", savings.view.measured_all_max);
+  f("none_because", savings.view.no_savings);
+  f("possible", savings.view.possible);
   f("factors", savings.factors);
 }
 
-void describe(auto& f, const JobHeader& header) {
+void describe(auto& f, MaybeConst<JobHeader> auto& header) {
   f.always("id", header.job);
   f("name", header.name);
   f.always("state", header.state);
@@ -84,7 +77,7 @@ void describe(auto& f, const JobListEntry& entry) {
   describe(f, entry.header);
   describe(f, entry.summary);
 }
-void describe(auto& f, const JobView::PlanInForce& plan) {
+void describe(auto& f, MaybeConst<JobView::PlanInForce> auto& plan) {
   f.always("version", plan.version);
   f.always("from_iteration", plan.from_iteration);
   f.always("deployed_at_s", plan.deployed_s);
@@ -95,7 +88,7 @@ void describe(auto& f, const JobView::PlanInForce& plan) {
   f("t_opt_s", plan.t_opt);
   f("reason", plan.reason);
 }
-void describe(auto& f, const JobView::PipelineView& pipeline) {
+void describe(auto& f, MaybeConst<JobView::PipelineView> auto& pipeline) {
   f.always("pipeline", pipeline.pipeline);
   f("straggler", pipeline.straggler);
   f("point", pipeline.point);
@@ -104,7 +97,7 @@ void describe(auto& f, const JobView::PipelineView& pipeline) {
   f("energy_j", pipeline.energy);
   f("frontier", pipeline.frontier);
 }
-void describe(auto& f, const ProfilingCost& cost) {
+void describe(auto& f, MaybeConst<ProfilingCost> auto& cost) {
   f.always("iterations", cost.iterations);
   f.always("time_s", cost.time);
   f.always("energy_j", cost.energy);
@@ -112,12 +105,12 @@ void describe(auto& f, const ProfilingCost& cost) {
   f.always("worst_slowdown_pct", cost.worst_slowdown_pct);
   f("earned_back_after_iterations", cost.earned_back_after);
 }
-void describe(auto& f, const JobView::Measured& measured) {
+void describe(auto& f, MaybeConst<JobView::Measured> auto& measured) {
   f.always("energy_j", measured.energy);
   f.always("time_s", measured.time);
   f.always("iterations", measured.iterations);
 }
-void describe(auto& f, const JobView::Profiling& profiling) {
+void describe(auto& f, MaybeConst<JobView::Profiling> auto& profiling) {
   f("over", profiling.over);
   f.always("windows", profiling.windows);
   f.always("iterations", profiling.iterations);
@@ -128,32 +121,36 @@ void describe(auto& f, const JobView::Profiling& profiling) {
   f("rejections", profiling.rejections);
   f("cost", profiling.cost);
 }
-void describe(auto& f, const JobView::Shape& shape) {
+void describe(auto& f, MaybeConst<JobView::Shape> auto& shape) {
   f.always("microbatches", shape.microbatches);
   f.always("planned", shape.planned);
   f("why", shape.why);
 }
-void describe(auto& f, const JobView::ProfileTrial& trial) {
+void describe(auto& f, MaybeConst<JobView::ProfileTrial> auto& trial) {
   f.always("state", trial.state);
   f.always("learned_by", trial.learned_by);
   f("text", trial.text);
 }
-void describe(auto& f, const JobView::StragglerView& straggler) {
-  f.always("id", straggler.id);
-  f.always("target", text_of(straggler.target));
-  f.always("pipeline", straggler.pipeline);
-  f.always("degree", straggler.degree);
-  f.always("state", std::string(straggler.in_force ? "in_force" : "pending"));
-  f.always("at_s", straggler.at_s);
-  f.always("origin", std::string(straggler.detected ? "detected" : "notice"));
+template <MaybeConst<Notice> S>
+void describe(auto& f, S& notice) {
+  std::string target = text_of(notice.target), state = notice.in_force ? "in_force" : "pending";
+  std::string origin = notice.detected ? "detected" : "notice";
+  f.always("id", notice.id);
+  f.always("target", target);
+  f.always("pipeline", notice.pipeline);
+  f.always("degree", notice.degree);
+  f.always("state", state);
+  f.always("at_s", notice.effective_s);
+  f.always("origin", origin);
+  if constexpr (!std::is_const_v<S>) notice.in_force = state == "in_force";
 }
-void describe(auto& f, const JobView::PerIteration& costs) {
+void describe(auto& f, MaybeConst<JobView::PerIteration> auto& costs) {
   f.always("energy_j", costs.energy);
   f.always("all_max_energy_j", costs.all_max_energy);
   f.always("time_s", costs.time);
   f.always("all_max_time_s", costs.all_max_time);
 }
-void describe(auto& f, const JobView::TotalSavings& total) {
+void describe(auto& f, MaybeConst<JobView::TotalSavings> auto& total) {
   f.always("iterations", total.iterations);
   f.always("saved_j", total.saved);
   f.always("all_max_energy_j", total.all_max_energy);
@@ -161,7 +158,7 @@ void describe(auto& f, const JobView::TotalSavings& total) {
   f.always("estimated_iterations", total.estimated_iterations);
   f.always("estimated_saved_j", total.estimated_saved);
 }
-void describe(auto& f, const JobView::SitePart& site) {
+void describe(auto& f, MaybeConst<JobView::SitePart> auto& site) {
   f.always("domain", site.domain);
   f.always("least_rate", site.least_rate);
   f.always("priority", site.priority);
@@ -175,13 +172,14 @@ void describe(auto& f, const JobView::SitePart& site) {
   f("rate", site.rate);
   f("rate_lost", site.rate_lost);
 }
-void describe(auto& f, const EnergyFactors& factors) {
+void describe(auto& f, MaybeConst<EnergyFactors> auto& factors) {
   f("price_per_kwh", factors.price_per_kwh);
   f("currency", factors.currency);
   f("carbon_g_per_kwh", factors.carbon_g_per_kwh);
 }
-void describe(auto& f, const JobViewAnswer& answer) {
-  const JobView& view = answer.view;
+/// A job as the API answers with it.
+template <MaybeConst<JobView> View, MaybeConst<EnergyFactors> Factors>
+void describe_job(auto& f, View& view, Factors& factors) {
   describe(f, view.header);
   f("reason", view.reason);
   f("silent_since_s", view.silent_since_s);
@@ -191,9 +189,10 @@ void describe(auto& f, const JobViewAnswer& answer) {
   f("microbatches", view.microbatches);
   f("shapes", view.shapes);
   f.always("degrees", view.degrees);
-  const int world_size = view.degrees.world_size();
+  int world_size = view.degrees.world_size();
+  RanksShown<View> ranks{view};
   f.always("world_size", world_size);
-  f.always("ranks", RanksShown{world_size, view.ranks_registered, view.ranks_waiting});
+  f.always("ranks", ranks);
   f("facts", view.facts);
   f("labels", view.labels);
   f("detect_stragglers", view.detect_stragglers);
@@ -204,14 +203,12 @@ void describe(auto& f, const JobViewAnswer& answer) {
   f("plans_dropped", view.dropped);
   f.always("pipelines", view.pipelines);
   f.always("stragglers", view.stragglers);
-  std::vector<PolicyInForce> policies;
-  for (std::size_t i = 0; i < view.policies.size(); ++i) policies.push_back({view.policies[i], view.policy_texts[i]});
-  f.always("policies", policies);
+  f.always("policies", view.policies);
   f("site", view.site);
-  if (view.per_iteration || view.total || !view.no_total.empty() || view.measured_all_max || !view.no_savings.empty()) {
-    f.always("savings", SavingsShown{view.per_iteration, view.total, view.no_total, answer.factors, view.measured,
-                                     view.measured_all_max, view.no_savings, view.possible, view.waits});
-  }
+  const bool has_savings =
+      view.per_iteration || view.total || !view.no_total.empty() || view.measured_all_max || !view.no_savings.empty();
+  SavingsShown<View, Factors> savings{view, factors};
+  if (has_savings || !std::is_const_v<View>) f("savings", savings);
 }
 /// A member of an optional struct.
 template <class Struct, class Value>

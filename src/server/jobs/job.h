@@ -45,17 +45,6 @@ struct Rank {
   bool operator==(const Rank&) const = default;
 };
 
-struct Notice {
-  std::string id;
-  StragglerTarget target;
-  int pipeline = 0;
-  double degree = 1;
-  double effective_s = 0;
-  bool detected = false;
-  bool in_force = false;
-  bool operator==(const Notice&) const = default;
-};
-
 /// Steps with another number of microbatches than Job::microbatches.
 struct JobShape {
   int microbatches = 0;

@@ -276,8 +276,24 @@ struct WithdrawStraggler {
   std::string by = {};
 };
 
+/// A notice about a pipeline of a job.
+struct Notice {
+  std::string id;
+  StragglerTarget target;
+  int pipeline = 0;
+  double degree = 1;
+  double effective_s = 0;
+  bool detected = false;  ///< by the server
+  bool in_force = false;
+  bool operator==(const Notice&) const = default;
+};
+
 // ---- Policies
 
+struct PolicyInForce {
+  Policy policy;
+  std::string text;  ///< one sentence
+};
 struct SetPolicy {
   std::string job;
   Policy policy;  ///< replaces the job's policy of the same kind
@@ -432,19 +448,8 @@ struct JobView {
   };
   std::vector<PipelineView> pipelines;
 
-  struct StragglerView {
-    std::string id;
-    StragglerTarget target;
-    int pipeline = 0;
-    double degree = 1;
-    bool in_force = false;
-    double at_s = 0;
-    bool detected = false;  ///< otherwise a notice
-  };
-  std::vector<StragglerView> stragglers;
-
-  std::vector<Policy> policies;
-  std::vector<std::string> policy_texts;  ///< one sentence each
+  std::vector<Notice> stragglers;
+  std::vector<PolicyInForce> policies;
 
   struct PerIteration {
     Joules energy, all_max_energy;

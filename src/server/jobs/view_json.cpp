@@ -18,7 +18,7 @@ void describe(auto& f, MaybeConst<StoredSummary> auto& s) {
 
 std::string job_list_entry_json(const JobListEntry& entry) { return json_text(entry); }
 std::string job_json(const JobView& view, const EnergyFactors& factors) {
-  return json_text(JobViewAnswer{view, factors});
+  return json_object([&](JsonWriter& f) { describe_job(f, view, factors); });
 }
 std::string format_summary(const JobSummary& summary) { return json_text(StoredSummary{summary}); }
 JobSummary parse_summary(std::string_view text) {

@@ -297,13 +297,8 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
   view.no_savings = savings::without_control(job, live.frontiers.all());
   for (const auto& [input, text] : job.dropped) view.dropped.push_back(text);
   view.pipelines = pipelines_of(live);
-  for (const jobs::Notice& n : job.notices) {
-    view.stragglers.push_back({n.id, n.target, n.pipeline, n.degree, n.in_force, n.effective_s, n.detected});
-  }
-  for (const auto& [kind, policy] : job.policies) {
-    view.policies.push_back(policy);
-    view.policy_texts.push_back(text_of(policy));
-  }
+  view.stragglers = job.notices;
+  for (const auto& [kind, policy] : job.policies) view.policies.push_back({policy, text_of(policy)});
   return view;
 }
 

@@ -31,16 +31,10 @@ std::string row_of(const jobs::JobView& view, const Element& element) {
   });
 }
 
-std::vector<std::string> straggler_rows(const jobs::JobView& view) {
+template <auto list>
+std::vector<std::string> rows_of(const jobs::JobView& view) {
   std::vector<std::string> rows;
-  for (const auto& straggler : view.stragglers) rows.push_back(row_of(view, straggler));
-  return rows;
-}
-
-std::vector<std::string> policy_rows(const jobs::JobView& view) {
-  std::vector<std::string> rows;
-  for (std::size_t i = 0; i < view.policies.size(); ++i)
-    rows.push_back(row_of(view, jobs::PolicyInForce{view.policies[i], view.policy_texts[i]}));
+  for (const auto& element : view.*list) rows.push_back(row_of(view, element));
   return rows;
 }
 
@@ -56,8 +50,8 @@ void answer_page(const Call& call, std::string_view list, const JobPage& page) {
 
 }  // namespace
 
-void Api::list_stragglers(Call call) { list_of_jobs(call, "stragglers", straggler_rows); }
-void Api::list_policies(Call call) { list_of_jobs(call, "policies", policy_rows); }
+void Api::list_stragglers(Call call) { list_of_jobs(call, "stragglers", rows_of<&jobs::JobView::stragglers>); }
+void Api::list_policies(Call call) { list_of_jobs(call, "policies", rows_of<&jobs::JobView::policies>); }
 
 void Api::list_of_jobs(const Call& call, std::string_view list, RowsOfJob rows_of) {
   Parameters parameters(call.request);

@@ -215,12 +215,17 @@ TEST(OpenApi, DescribesLearnedProfiles) {
               Side::answer);
 }
 
+struct JobAnswer {
+  JobView view;
+  EnergyFactors factors;
+};
+void describe(auto& f, const JobAnswer& answer) { describe_job(f, answer.view, answer.factors); }
+
 TEST(OpenApi, DescribesJobsAndTheirRows) {
   JobView view;
   view.no_savings = "x";
   view.possible = JobView::PossibleSaving{14, 0.3};
-  const EnergyFactors factors;
-  expect_answer("Job", JobViewAnswer{view, factors});
+  expect_answer("Job", JobAnswer{view, {}});
   expect_answer("Ranks", RankPage{{RankView{}}, 1});
   expect_answer("History", savings::HistoryView{60, {{0, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}}, 1});
   expect_answer("ClusterHistory", savings::ClusterHistory{60, {{0, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}}, 1});

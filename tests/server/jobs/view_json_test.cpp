@@ -24,10 +24,9 @@ JobView deployed_job() {
   view.pipelines.resize(2);
   view.pipelines[0] = {0, false, 0, 300, Seconds(4.5), Joules(9000), "key"};
   view.pipelines[1].pipeline = 1;
-  view.stragglers.push_back({"s1", {}, 1, 1.2, true, 1790000001, true});
+  view.stragglers.push_back({"s1", {}, 1, 1.2, 1790000001, true, true});
   view.stragglers[0].target.pipeline = 1;
-  view.policies = {PowerCap{Watts(250000)}};
-  view.policy_texts = {"power cap 250 kW"};
+  view.policies = {{PowerCap{Watts(250000)}, "power cap 250 kW"}};
   view.per_iteration = {Joules(9000), Joules(10000), Seconds(4.5), Seconds(4.5)};
   view.total = {1200, Joules(1.5e6), Joules(9e6), false, 0, Joules(0)};
   return view;

@@ -10,7 +10,9 @@
 
 #include "base/error_table.h"
 #include "io/formats/json_reader.h"
+#include "server/jobs/api_answers.h"
 #include "server/jobs/api_bodies.h"
+#include "server/jobs/describe_view.h"
 
 namespace perseus::testing {
 
@@ -161,13 +163,7 @@ Result<jobs::RegisterJobAnswer> OverHttp::register_job(const jobs::RegisterJob& 
   jobs::RegisterJobBody body{request, {}};
   for (const auto& [pipeline, profile] : request.profile_of) body.profile_of[std::to_string(pipeline)] = profile;
   const auto answer = ask("POST", "/v1/jobs", jobs::json_text(body));
-  if (!answer) return answer.error();
-  const auto document = formats::parse_json(*answer, "answer");
-  if (!document) return document.error();
-  formats::JsonFields fields(document->root());
-  jobs::RegisterJobAnswer job{std::string(fields.string("job")), std::string(fields.string("state"))};
-  if (fields.error()) return *fields.error();
-  return job;
+  return answer ? jobs::parse_json_as<jobs::RegisterJobAnswer>(*answer, "answer") : answer.error();
 }
 
 Status OverHttp::register_rank(const jobs::RegisterRank& request) {
@@ -192,20 +188,7 @@ Status OverHttp::finish_job(const std::string& job) { return status_of(ask("POST
 Result<jobs::StragglerSet> OverHttp::set_straggler(const jobs::SetStraggler& request) {
   const auto answer = ask("POST", request.job.empty() ? "/v1/stragglers" : in_job(request.job, "/stragglers"),
                           jobs::json_text(request));
-  if (!answer) return answer.error();
-  const auto document = formats::parse_json(*answer, "answer");
-  if (!document) return document.error();
-  jobs::StragglerSet set;
-  formats::JsonFields fields(document->root());
-  const Status read = fields.value("notices").for_each([&](const formats::JsonReader& element) -> Status {
-    formats::JsonFields notice(element);
-    set.notices.push_back({std::string(notice.string("job")), std::string(notice.string("id")),
-                           notice.integer("pipeline"), notice.number("at_s")});
-    if (notice.optional("nothing_done")) set.notices.back().nothing_done = std::string(notice.string("nothing_done"));
-    return notice.error() ? Status(*notice.error()) : Status(Ok{});
-  });
-  if (!read) return read.error();
-  return set;
+  return answer ? jobs::parse_json_as<jobs::StragglerSet>(*answer, "answer") : answer.error();
 }
 
 Status OverHttp::withdraw_straggler(const jobs::WithdrawStraggler& request) {
@@ -241,90 +224,12 @@ bool says_yes(formats::JsonFields& fields, std::string_view name) {
   return member && member->boolean() && *member->boolean();
 }
 
-jobs::JobView::PlanInForce plan_in(const formats::JsonReader& json) {
-  formats::JsonFields fields(json);
-  jobs::JobView::PlanInForce plan;
-  plan.version = fields.integer("version");
-  plan.from_iteration = fields.integer("from_iteration");
-  plan.t_max = seconds_in(fields, "t_max_s");
-  plan.t_min = seconds_in(fields, "t_min_s");
-  plan.t_star = seconds_in(fields, "t_star_s");
-  plan.t_straggler = seconds_in(fields, "t_straggler_s");
-  plan.t_opt = seconds_in(fields, "t_opt_s");
-  plan.reason = text_in(fields, "reason");
-  return plan;
-}
-
-jobs::JobView::PipelineView pipeline_in(const formats::JsonReader& json) {
-  formats::JsonFields fields(json);
-  jobs::JobView::PipelineView pipeline;
-  pipeline.pipeline = fields.integer("pipeline");
-  pipeline.straggler = says_yes(fields, "straggler");
-  if (fields.optional("point")) pipeline.point = fields.integer("point");
-  if (fields.optional("points")) pipeline.points = fields.integer("points");
-  pipeline.time = seconds_in(fields, "time_s").value_or(Seconds(0));
-  return pipeline;
-}
-
-jobs::JobView::Profiling profiling_in(const formats::JsonReader& json) {
-  formats::JsonFields fields(json);
-  jobs::JobView::Profiling profiling;
-  profiling.over = says_yes(fields, "over");
-  profiling.windows = fields.integer("windows");
-  profiling.iterations = fields.integer("iterations");
-  if (fields.optional("uncertainty_pct")) profiling.uncertainty_pct = fields.number("uncertainty_pct");
-  profiling.text = text_in(fields, "text");
-  if (fields.optional("waiting_for")) profiling.waiting_for = fields.integers("waiting_for");
-  if (fields.optional("rejected")) profiling.rejected = fields.integer("rejected");
-  if (const auto cost = fields.optional("cost")) {
-    formats::JsonFields own(*cost);
-    profiling.cost.emplace();
-    profiling.cost->iterations = own.integer("iterations");
-    profiling.cost->time = Seconds(own.number("time_s"));
-    profiling.cost->energy = Joules(own.number("energy_j"));
-    profiling.cost->mean_slowdown_pct = own.number("mean_slowdown_pct");
-    profiling.cost->worst_slowdown_pct = own.number("worst_slowdown_pct");
-    if (const auto back = own.optional("earned_back_after_iterations"); back && !back->is_null()) {
-      profiling.cost->earned_back_after = own.number("earned_back_after_iterations");
-    }
-  }
-  return profiling;
-}
-
-void savings_in(const formats::JsonReader& json, jobs::JobView& view) {
-  formats::JsonFields savings(json);
-  if (const auto costs = savings.optional("per_iteration")) {
-    formats::JsonFields fields(*costs);
-    view.per_iteration = {Joules(fields.number("energy_j")), Joules(fields.number("all_max_energy_j")),
-                          Seconds(fields.number("time_s")), Seconds(fields.number("all_max_time_s"))};
-  }
-  view.no_total = text_in(savings, "no_total_because");
-  if (const auto total = savings.optional("total")) {
-    formats::JsonFields fields(*total);
-    view.total = {static_cast<std::int64_t>(fields.number("iterations")),
-                  Joules(fields.number("saved_j")),
-                  Joules(fields.number("all_max_energy_j")),
-                  says_yes(fields, "measured"),
-                  fields.integer("estimated_iterations"),
-                  Joules(fields.number("estimated_saved_j"))};
-  }
-  const auto measured_in = [&](std::string_view name) -> std::optional<jobs::JobView::Measured> {
-    const auto member = savings.optional(name);
-    if (!member) return std::nullopt;
-    formats::JsonFields fields(*member);
-    return jobs::JobView::Measured{Joules(fields.number("energy_j")), Seconds(fields.number("time_s")),
-                                   fields.integer("iterations")};
-  };
-  view.measured = measured_in("measured");
-  view.measured_all_max = measured_in("measured_all_max");
-  view.no_savings = text_in(savings, "none_because");
-  if (const auto possible = savings.optional("possible")) {
-    formats::JsonFields fields(*possible);
-    jobs::JobView::PossibleSaving saving{fields.number("saving_pct"), std::nullopt, says_yes(fields, "modeled")};
-    if (fields.optional("saving_stddev_pct")) saving.stddev_pct = fields.number("saving_stddev_pct");
-    view.possible = saving;
-  }
-}
+/// A job as the API answers with it.
+struct JobAnswer {
+  jobs::JobView view;
+  jobs::EnergyFactors factors;
+};
+void describe(auto& f, MaybeConst<JobAnswer> auto& answer) { describe_job(f, answer.view, answer.factors); }
 
 }  // namespace
 
@@ -333,63 +238,11 @@ Result<jobs::JobView> OverHttp::job(const std::string& job) {
   const auto answer = ask("GET", in_job(job, ""));
   if (!answer) return answer.error();
   settle();  // as in-process: the view may have scheduled work
-  const auto document = formats::parse_json(*ask("GET", in_job(job, "")), "answer");
-  if (!document) return document.error();
-  formats::JsonFields fields(document->root());
-  jobs::JobView view;
-  view.header.job = fields.string("id");
-  view.header.state = fields.string("state");
-  view.reason = text_in(fields, "reason");
-  view.sequence = fields.integer("sequence");
-  formats::JsonFields degrees(fields.value("degrees"));
-  view.degrees = {degrees.integer("dp"), degrees.integer("pp"), degrees.integer("tp")};
-  if (fields.optional("microbatches")) view.microbatches = fields.integer("microbatches");
-  if (const auto shapes = fields.optional("shapes")) {
-    const Status read = shapes->for_each([&](const formats::JsonReader& entry) -> Status {
-      formats::JsonFields shape(entry);
-      view.shapes.push_back({shape.integer("microbatches"), says_yes(shape, "planned"), text_in(shape, "why")});
-      return Ok{};
-    });
-    if (!read) return read.error();
-  }
-  view.ranks_registered = formats::JsonFields(fields.value("ranks")).integer("registered");
-  if (const auto plan = fields.optional("plan")) view.plan = plan_in(*plan);
-  if (const auto savings = fields.optional("savings")) savings_in(*savings, view);
-  if (const auto trial = fields.optional("profile_trial")) {
-    formats::JsonFields members(*trial);
-    view.profile_trial = {std::string(members.string("state")), std::string(members.string("learned_by")),
-                          members.optional("text") ? std::string(members.string("text")) : ""};
-  }
-  if (const auto dropped = fields.optional("plans_dropped")) {
-    const Status read = dropped->for_each([&](const formats::JsonReader& text) -> Status {
-      view.dropped.emplace_back(*text.string());
-      return Ok{};
-    });
-    if (!read) return read.error();
-  }
-  if (const auto profiling = fields.optional("profiling")) view.profiling = profiling_in(*profiling);
-  if (const auto facts = fields.optional("facts")) {
-    if (const auto profile = formats::JsonFields(*facts).optional("profile"))
-      view.facts["profile"] = *profile->string();
-  }
-  for (const Status& read : {fields.value("pipelines").for_each([&](const formats::JsonReader& element) -> Status {
-                               view.pipelines.push_back(pipeline_in(element));
-                               return Ok{};
-                             }),
-                             fields.value("stragglers").for_each([&](const formats::JsonReader& element) -> Status {
-                               jobs::JobView::StragglerView& straggler = view.stragglers.emplace_back();
-                               straggler.in_force = formats::JsonFields(element).string("state") == "in_force";
-                               return Ok{};
-                             }),
-                             fields.value("policies").for_each([&](const formats::JsonReader& element) -> Status {
-                               view.policies.emplace_back();
-                               view.policy_texts.emplace_back(formats::JsonFields(element).string("text"));
-                               return Ok{};
-                             })}) {
-    if (!read) return read.error();
-  }
-  if (fields.error()) return *fields.error();
-  return view;
+  const auto again = ask("GET", in_job(job, ""));
+  if (!again) return again.error();
+  auto read = jobs::parse_json_as<JobAnswer>(*again, "answer");
+  if (!read) return read.error();
+  return std::move(read->view);
 }
 
 Status OverHttp::set_site(const std::string& document) {
@@ -442,19 +295,12 @@ std::optional<Result<jobs::PlanAnswer>> OverHttp::answer_of(int wait) {
   if (fields.optional("saving_pct")) schedule->saving_pct = fields.number("saving_pct");
   schedule->modeled = says_yes(fields, "modeled");
   if (const auto budget = fields.optional("budget")) {
-    formats::JsonFields of(*budget);
-    schedule->budget = jobs::PowerBudget{0, of.number("lease_s"), of.integer("ceiling_mhz"), says_yes(of, "at_once")};
-    if (of.optional("paced_iteration_s")) schedule->budget->paced_iteration_s = of.number("paced_iteration_s");
-    if (const auto ahead = of.optional("ahead")) {
-      (void)ahead->for_each([&](const formats::JsonReader& entry) -> Status {
-        formats::JsonFields later(entry);
-        jobs::LaterBudget fall{later.number("at_s"), 0, static_cast<int>(later.integer("ceiling_mhz"))};
-        if (later.optional("paced_iteration_s")) fall.paced_iteration_s = later.number("paced_iteration_s");
-        schedule->budget->ahead.push_back(fall);
-        return Ok{};
-      });
+    jobs::BudgetAnswer of;
+    if (const Status read = formats::read_json(*budget, of); !read) return Result<jobs::PlanAnswer>(read.error());
+    schedule->budget = jobs::PowerBudget{0, of.lease_s, of.ceiling_mhz, of.at_once, {}, of.paced_iteration_s};
+    for (const jobs::LaterCeilingAnswer& later : of.ahead) {
+      schedule->budget->ahead.push_back({later.at_s, 0, later.ceiling_mhz, later.paced_iteration_s});
     }
-    if (of.error()) return Result<jobs::PlanAnswer>(*of.error());
   }
   schedule->slower_on_purpose = fields.optional("slower_because").has_value();
   if (schedule->slower_on_purpose) schedule->reason = fields.string("slower_because");
