@@ -27,11 +27,6 @@ namespace {
 
 constexpr const char* kKey = "site/limit_changes";
 
-struct StoredLimitChanges {
-  std::vector<LimitChange> changes;
-};
-void describe(auto& f, formats::MaybeConst<StoredLimitChanges> auto& s) { f.always("changes", s.changes); }
-
 jobs::JobEvent event_of(const LimitChange& change) {
   return {jobs::job_of_domain(change.domain),
           change.number,
@@ -79,7 +74,7 @@ Status LimitChanges::open(store::Store& from) {
   if (!text) return text.error();
   if (*text) {
     // What a later version wrote is ignored.
-    if (auto read = formats::parse_json_as<StoredLimitChanges>(**text, kKey)) changes_ = std::move(read->changes);
+    if (auto read = formats::parse_json_as<std::vector<LimitChange>>(**text, kKey)) changes_ = *std::move(read);
   }
   for (const LimitChange& change : changes_) listener_.limit_changed(event_of(change));
   return Ok{};
@@ -104,7 +99,7 @@ void LimitChanges::note(const jobs::SiteDocument* before, const jobs::SiteDocume
   }
   if (events.empty()) return;
   if (changes_.size() > kMost) changes_.erase(changes_.begin(), changes_.end() - static_cast<std::ptrdiff_t>(kMost));
-  store_.put_blob({kKey, json_text(StoredLimitChanges{changes_})}, [this, events](const Result<Ok>&) {
+  store_.put_blob({kKey, json_text(changes_)}, [this, events](const Result<Ok>&) {
     for (const jobs::JobEvent& event : events) listener_.limit_changed(event);
   });
 }

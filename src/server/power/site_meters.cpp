@@ -17,32 +17,14 @@ constexpr const char* kReadingsKey = "site/meter/readings";
 constexpr const char* kRefusedKey = "site/meter/refused";
 constexpr const char* kCorrectionsKey = "site/meter/corrections";
 
-struct StoredReading {
-  std::string domain;
-  double at_s = 0, power_w = 0;
-};
+/// Of a domain.
 struct StoredCorrection {
-  std::string domain;
   double factor = 1, used_s = 0;
 };
-struct StoredReadings {
-  std::vector<StoredReading> readings;
-};
-struct StoredCorrections {
-  std::vector<StoredCorrection> corrections;
-};
-void describe(auto& f, formats::MaybeConst<StoredReading> auto& s) {
-  f.always("domain", s.domain);
-  f.always("at_s", s.at_s);
-  f.always("power_w", s.power_w);
-}
 void describe(auto& f, formats::MaybeConst<StoredCorrection> auto& s) {
-  f.always("domain", s.domain);
   f.always("factor", s.factor);
   f.always("used_s", s.used_s);
 }
-void describe(auto& f, formats::MaybeConst<StoredReadings> auto& s) { f.always("readings", s.readings); }
-void describe(auto& f, formats::MaybeConst<StoredCorrections> auto& s) { f.always("corrections", s.corrections); }
 
 /// Of two, the greater one.
 Watts median_of(std::vector<Watts> readings) {
@@ -67,36 +49,23 @@ Status SiteMeters::open(store::Store& from) {
 
 /// What a later version wrote is ignored: meters report again soon.
 SiteMeters::Readings SiteMeters::readings_in(std::string_view text) {
-  Readings readings;
-  const auto stored = formats::parse_json_as<StoredReadings>(text, kReadingsKey);
-  if (!stored) return readings;
-  for (const StoredReading& one : stored->readings) readings[one.domain].push_back({one.at_s, one.power_w});
-  return readings;
+  auto stored = formats::parse_json_as<Readings>(text, kReadingsKey);
+  return stored ? *std::move(stored) : Readings();
 }
 
 SiteMeters::Corrections SiteMeters::corrections_in(std::string_view text) {
   Corrections corrections;
-  const auto stored = formats::parse_json_as<StoredCorrections>(text, kCorrectionsKey);
+  const auto stored = formats::parse_json_as<std::map<std::string, StoredCorrection>>(text, kCorrectionsKey);
   if (!stored) return corrections;
-  for (const StoredCorrection& one : stored->corrections) {
-    corrections[one.domain] = site::MeterCorrection(one.factor, Seconds(one.used_s));
-  }
+  for (const auto& [domain, one] : *stored)
+    corrections[domain] = site::MeterCorrection(one.factor, Seconds(one.used_s));
   return corrections;
 }
 
-std::string SiteMeters::readings_text(const Readings& readings) const {
-  StoredReadings stored;
-  for (const auto& [domain, list] : readings) {
-    for (const Reading& one : list) stored.readings.push_back({domain, one.at_s, one.power_w});
-  }
-  return json_text(stored);
-}
-
 std::string SiteMeters::corrections_text() const {
-  StoredCorrections stored;
+  std::map<std::string, StoredCorrection> stored;
   for (const auto& [domain, correction] : corrections_) {
-    const auto used = correction.last_read();
-    if (used) stored.corrections.push_back({domain, correction.factor(*used), used->value()});
+    if (const auto used = correction.last_read()) stored[domain] = {correction.factor(*used), used->value()};
   }
   return json_text(stored);
 }
@@ -142,7 +111,7 @@ void SiteMeters::take(const jobs::SiteDocument& document, std::span<const Watts>
     list.push_back({at_s, reading.power.value()});
     if (list.size() > kKept) list.erase(list.begin());
   }
-  store::Blob blob{kReadingsKey, readings_text(next)};
+  store::Blob blob{kReadingsKey, json_text(next)};
   store_.put_blob(std::move(blob), [this, next = std::move(next), done = std::move(done)](const Result<Ok>& put) {
     if (put) readings_ = next;
     done(put);
@@ -150,7 +119,7 @@ void SiteMeters::take(const jobs::SiteDocument& document, std::span<const Watts>
 }
 
 void SiteMeters::store_refused(work::Done<Ok> done) {
-  store_.put_blob({kRefusedKey, readings_text(refused_)}, std::move(done));
+  store_.put_blob({kRefusedKey, json_text(refused_)}, std::move(done));
 }
 
 std::optional<Watts> SiteMeters::last(const std::string& domain, double now_s) const {

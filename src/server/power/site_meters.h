@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "io/formats/described_json.h"
 #include "planning/site/power_correction.h"
 #include "server/jobs/meter_readings.h"
 #include "server/jobs/site_document.h"
@@ -50,13 +51,16 @@ class SiteMeters {
  private:
   struct Reading {
     double at_s = 0, power_w = 0;
+    friend void describe(auto& f, formats::MaybeConst<Reading> auto& s) {
+      f.always("at_s", s.at_s);
+      f.always("power_w", s.power_w);
+    }
   };
   using Readings = std::map<std::string, std::vector<Reading>>;
   using Corrections = std::map<std::string, site::MeterCorrection>;
 
   static Readings readings_in(std::string_view text);
   static Corrections corrections_in(std::string_view text);
-  [[nodiscard]] std::string readings_text(const Readings& readings) const;
   [[nodiscard]] std::string corrections_text() const;
   void store_refused(work::Done<Ok> done);
 
