@@ -10,15 +10,13 @@
 // Threads: any.
 #pragma once
 
-#include <prometheus/metric_family.h>
-
 #include <cstddef>
-#include <vector>
 
+#include "server/metrics/metric_families.h"
 #include "server/service/service_counts.h"
 
 namespace perseus::metrics {
 
-std::vector<prometheus::MetricFamily> energy_metrics(const service::ServiceCounts& service, std::size_t most_jobs);
+void add_energy_metrics(MetricFamilies& to, const service::ServiceCounts& service, std::size_t most_jobs);
 
 }  // namespace perseus::metrics

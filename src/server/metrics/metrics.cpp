@@ -10,63 +10,10 @@
 namespace perseus::metrics {
 namespace {
 
-using prometheus::MetricFamily;
-using prometheus::MetricType;
-
 const prometheus::Histogram::BucketBoundaries kRequestBuckets_s{0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 600};
 const prometheus::Histogram::BucketBoundaries kIoBuckets_s{1e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5};
 
-template <class Number>
-MetricFamily one(MetricType type, const char* name, const char* help, Number number) {
-  prometheus::ClientMetric metric;
-  (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = static_cast<double>(number);
-  return {std::string("perseus_") + name, help, type, {metric}};
-}
-
-prometheus::ClientMetric gauge(std::vector<prometheus::ClientMetric::Label> labels, std::int64_t value) {
-  prometheus::ClientMetric metric;
-  metric.label = std::move(labels);
-  metric.gauge.value = static_cast<double>(value);
-  return metric;
-}
-
-MetricFamily planning_queue(const service::ServiceCounts& service) {
-  MetricFamily family{
-      "perseus_planning_queue", "Pipelines in the planning queue, waiting or running", MetricType::Gauge, {}};
-  for (const auto& [kind, waiting, running] : service.planning) {
-    family.metric.push_back(gauge({{"kind", std::string(kind)}, {"state", "waiting"}}, waiting));
-    family.metric.push_back(gauge({{"kind", std::string(kind)}, {"state", "running"}}, running));
-  }
-  return family;
-}
-
-MetricFamily jobs_by_state(const service::ServiceCounts& service) {
-  MetricFamily family{"perseus_jobs", "Jobs in the database, by state", MetricType::Gauge, {}};
-  for (const auto& [state, jobs] : service.jobs_by_state) {
-    family.metric.push_back(gauge({{"state", std::string(state)}}, jobs));
-  }
-  return family;
-}
-
-MetricFamily alerts(const service::ServiceCounts& service) {
-  MetricFamily family{"perseus_alerts", "Raised alerts, by kind", MetricType::Gauge, {}};
-  for (std::size_t kind = 0; kind < service.alerts.size(); ++kind) {
-    family.metric.push_back(gauge({{"alert", std::string(jobs::kAlertNames[kind])}}, service.alerts[kind]));
-  }
-  return family;
-}
-
-void add_webhook(std::vector<MetricFamily>& families, const alerts::WebhookCounts& webhook) {
-  using enum MetricType;
-  families.push_back(
-      one(Counter, "alert_webhook_sent_total", "Messages that the webhook's receiver took", webhook.sent));
-  families.push_back(one(Counter, "alert_webhook_failed_total", "Calls of the webhook that failed", webhook.failed));
-  families.push_back(
-      one(Counter, "alert_webhook_dropped_total", "Messages of the webhook that were given up", webhook.dropped));
-  families.push_back(one(Gauge, "alert_webhook_waiting", "Messages that wait for the webhook", webhook.waiting));
-}
-
-MetricFamily commit_times(const store::CommitCounts& commits) {
+prometheus::MetricFamily commit_times(const store::CommitCounts& commits) {
   prometheus::ClientMetric metric;
   std::uint64_t cumulative = 0;
   for (std::size_t i = 0; i < commits.took.size(); ++i) {
@@ -76,8 +23,10 @@ MetricFamily commit_times(const store::CommitCounts& commits) {
   }
   metric.histogram.sample_count = cumulative;
   metric.histogram.sample_sum = commits.seconds;
-  return {
-      "perseus_store_commit_seconds", "Duration of database commits that succeeded", MetricType::Histogram, {metric}};
+  return {"perseus_store_commit_seconds",
+          "Duration of database commits that succeeded",
+          prometheus::MetricType::Histogram,
+          {metric}};
 }
 
 }  // namespace
@@ -99,58 +48,65 @@ void Metrics::on_io_thread(std::string_view what, double seconds) {
 
 std::string Metrics::text(const std::string& version, const service::ServiceCounts& service,
                           const std::optional<http::HttpServerCounts>& http, std::size_t most_jobs) const {
-  using enum MetricType;
-  std::vector<MetricFamily> families{
-      one(Gauge, "jobs_in_memory", "Jobs whose state is in memory", service.jobs_in_memory),
-      one(Gauge, "waiting_ranks", "Ranks that wait for a plan", service.waiting_ranks),
-      one(Gauge, "subscriptions", "Subscriptions to the events of jobs inside the server", service.subscriptions),
-      one(Gauge, "stragglers_in_force", "Stragglers in force", service.stragglers_in_force),
-      one(Counter, "plans_deployed_total", "Plans deployed", service.plans_deployed),
-      one(Counter, "characterizations_total", "Frontiers computed", service.characterizations),
-      one(Counter, "characterizations_failed_total", "Frontiers that could not be computed",
-          service.characterizations_failed),
-      one(Gauge, "characterizations_running", "Pipelines that are planned or wait for planning",
-          service.characterizing),
-      planning_queue(service),
-      one(Counter, "planning_seconds_total", "CPU seconds spent on planning", service.planner_s),
-      one(Counter, "planning_stopped_total", "Planning runs stopped because their results were not needed",
-          service.plannings_stopped),
-      jobs_by_state(service),
-      one(Gauge, "ranks", "Expected ranks of live jobs", service.ranks),
-      alerts(service),
-      commit_times(service.commits),
-      one(Counter, "store_commits_failed_total", "Database commits that failed", service.commits.failed),
-  };
-  add_webhook(families, service.webhook);
-  for (MetricFamily& family : energy_metrics(service, most_jobs)) families.push_back(std::move(family));
-  if (service.database_bytes) {
-    families.push_back(one(Gauge, "database_bytes", "Size of the database on disk", *service.database_bytes));
-  }
-  if (http) {
-    for (const MetricFamily& family : {
-             one(Gauge, "connections", "Open connections", http->connections),
-             one(Gauge, "connections_waiting", "Connections with a request that is not answered yet", http->waiting),
-             one(Counter, "connections_total", "Connections accepted", http->accepted),
-             one(Counter, "connections_turned_away_total", "Connections refused because of the limit of the server",
-                 http->turned_away),
-             one(Counter, "connections_turned_away_of_address_total",
-                 "Connections refused because of the limit per address", http->turned_away_of_address),
-             one(Gauge, "event_streams", "Open event streams", http->streams),
-             one(Counter, "connections_timed_out_total", "Connections closed because the client was too slow",
-                 http->timed_out),
-         }) {
-      families.push_back(family);
+  MetricFamilies to;
+  to.gauge("perseus_jobs_in_memory", "Jobs whose state is in memory", service.jobs_in_memory);
+  to.gauge("perseus_waiting_ranks", "Ranks that wait for a plan", service.waiting_ranks);
+  to.gauge("perseus_subscriptions", "Subscriptions to the events of jobs inside the server", service.subscriptions);
+  to.gauge("perseus_stragglers_in_force", "Stragglers in force", service.stragglers_in_force);
+  to.counter("perseus_plans_deployed_total", "Plans deployed", service.plans_deployed);
+  to.counter("perseus_characterizations_total", "Frontiers computed", service.characterizations);
+  to.counter("perseus_characterizations_failed_total", "Frontiers that could not be computed",
+             service.characterizations_failed);
+  to.gauge("perseus_characterizations_running", "Pipelines that are planned or wait for planning",
+           service.characterizing);
+  for (const auto& [kind, waiting, running] : service.planning) {
+    for (const auto& [state, count] : {std::pair("waiting", waiting), std::pair("running", running)}) {
+      to.gauge("perseus_planning_queue", "Pipelines in the planning queue, waiting or running", count,
+               {{"kind", std::string(kind)}, {"state", state}});
     }
   }
-  if (http && http->certificate_end_s) {
-    families.push_back(
-        one(Gauge, "certificate_end_seconds", "End of the TLS certificate, Unix time", *http->certificate_end_s));
+  to.counter("perseus_planning_seconds_total", "CPU seconds spent on planning", service.planner_s);
+  to.counter("perseus_planning_stopped_total", "Planning runs stopped because their results were not needed",
+             service.plannings_stopped);
+  for (const auto& [state, jobs] : service.jobs_by_state) {
+    to.gauge("perseus_jobs", "Jobs in the database, by state", jobs, {{"state", std::string(state)}});
   }
-  for (MetricFamily& family : process_metrics(version)) families.push_back(std::move(family));
+  to.gauge("perseus_ranks", "Expected ranks of live jobs", service.ranks);
+  for (std::size_t kind = 0; kind < service.alerts.size(); ++kind) {
+    to.gauge("perseus_alerts", "Raised alerts, by kind", service.alerts[kind],
+             {{"alert", std::string(jobs::kAlertNames[kind])}});
+  }
+  to.add(commit_times(service.commits));
+  to.counter("perseus_store_commits_failed_total", "Database commits that failed", service.commits.failed);
+  const alerts::WebhookCounts& webhook = service.webhook;
+  to.counter("perseus_alert_webhook_sent_total", "Messages that the webhook's receiver took", webhook.sent);
+  to.counter("perseus_alert_webhook_failed_total", "Calls of the webhook that failed", webhook.failed);
+  to.counter("perseus_alert_webhook_dropped_total", "Messages of the webhook that were given up", webhook.dropped);
+  to.gauge("perseus_alert_webhook_waiting", "Messages that wait for the webhook", webhook.waiting);
+  add_energy_metrics(to, service, most_jobs);
+  if (service.database_bytes) {
+    to.gauge("perseus_database_bytes", "Size of the database on disk", *service.database_bytes);
+  }
+  if (http) {
+    to.gauge("perseus_connections", "Open connections", http->connections);
+    to.gauge("perseus_connections_waiting", "Connections with a request that is not answered yet", http->waiting);
+    to.counter("perseus_connections_total", "Connections accepted", http->accepted);
+    to.counter("perseus_connections_turned_away_total", "Connections refused because of the limit of the server",
+               http->turned_away);
+    to.counter("perseus_connections_turned_away_of_address_total",
+               "Connections refused because of the limit per address", http->turned_away_of_address);
+    to.gauge("perseus_event_streams", "Open event streams", http->streams);
+    to.counter("perseus_connections_timed_out_total", "Connections closed because the client was too slow",
+               http->timed_out);
+    if (http->certificate_end_s) {
+      to.gauge("perseus_certificate_end_seconds", "End of the TLS certificate, Unix time", *http->certificate_end_s);
+    }
+  }
+  add_process_metrics(to, version);
   for (const auto* histograms : {&requests_, &io_thread_}) {
-    for (MetricFamily& family : histograms->Collect()) families.push_back(std::move(family));
+    for (prometheus::MetricFamily& family : histograms->Collect()) to.add(std::move(family));
   }
-  return prometheus::TextSerializer().Serialize(families);
+  return prometheus::TextSerializer().Serialize(to.all());
 }
 
 }  // namespace perseus::metrics

@@ -8,13 +8,12 @@
 // Source:  Prometheus, "Writing client libraries", Process metrics.
 #pragma once
 
-#include <prometheus/metric_family.h>
-
 #include <string>
-#include <vector>
+
+#include "server/metrics/metric_families.h"
 
 namespace perseus::metrics {
 
-std::vector<prometheus::MetricFamily> process_metrics(const std::string& version);
+void add_process_metrics(MetricFamilies& to, const std::string& version);
 
 }  // namespace perseus::metrics
