@@ -104,7 +104,7 @@ class Restarted(Folder):
         self.assertEqual(saved.execute("PRAGMA user_version").fetchone(), (1,))
         self.assertEqual(saved.execute("PRAGMA integrity_check").fetchone(), ("ok",))
         held = {key for key, in saved.execute("SELECT key FROM holds")}
-        stored = {key for key, in saved.execute("SELECT key FROM blob WHERE key NOT LIKE 'profile/%'")}
+        stored = {key for key, in saved.execute("SELECT key FROM blobs WHERE key NOT LIKE 'profile/%'")}
         self.assertEqual(held & stored, {key for key in stored if key.split("/")[0] in ("input", "frontier")})
         saved.close()
 
@@ -151,8 +151,8 @@ class Damaged(Folder):
             self.ask(server, "POST", f"/v1/jobs/{job}/ranks", {"rank": 0, "dp_rank": 0, "pp_rank": 0, "tp_rank": 0})
         server.stop()
         with self.database() as file:
-            file.execute("UPDATE event SET body = replace(body, 'rank', 'rang') WHERE job = ? AND sequence = 2", (jobs[0],))
-            file.execute("UPDATE job SET state = 'finished' WHERE job = ?", (jobs[1],))
+            file.execute("UPDATE events SET body = replace(body, 'rank', 'rang') WHERE job = ? AND sequence = 2", (jobs[0],))
+            file.execute("UPDATE jobs SET state = 'finished' WHERE job = ?", (jobs[1],))
         file.close()
         server = self.server()
         words = {jobs[0]: "event 2 is not as it was written", jobs[1]: "its row in the index is not as it was written"}

@@ -152,7 +152,7 @@ class Reload(unittest.TestCase):
         other = self.server.ask("POST", "/v1/tokens", {"role": "read-only", "name": "other"}, token=made["token"])[1]
         self.assertEqual(self.server.ask("GET", "/v1/jobs", token=other["token"])[0], 200)
         with contextlib.closing(sqlite3.connect(self.at / "data" / "perseus.db")) as database:
-            database.execute("DELETE FROM token WHERE name = 'other'")
+            database.execute("DELETE FROM tokens WHERE name = 'other'")
             database.commit()
         self.assertEqual(self.server.ask("GET", "/v1/jobs", token=other["token"])[0], 200)
         self.server.process.send_signal(signal.SIGHUP)

@@ -569,7 +569,7 @@ class Operations(ServerCase):
         self.server = Server(self.data, "--keep-finished-days", "0")
         self.assertEqual([job["id"] for job in self.server.ask("GET", "/v1/jobs")[1]["jobs"]], [kept])
         with sqlite3.connect(pathlib.Path(self.data) / "perseus.db") as database:
-            self.assertEqual(database.execute("SELECT DISTINCT job FROM event").fetchall(), [(kept,)])
+            self.assertEqual(database.execute("SELECT DISTINCT job FROM events").fetchall(), [(kept,)])
 
     def test_backup_while_it_runs(self):
         self.push()

@@ -276,7 +276,7 @@ class Site(SiteCase):
         self.assertEqual(self.server.ask("PUT", "/v1/site", site)[0], 200)
         self.server.stop(signal.SIGKILL)
         with contextlib.closing(sqlite3.connect(pathlib.Path(self.data) / "perseus.db")) as database, database:
-            database.execute("UPDATE event SET body = 'damaged' WHERE job = ?", (jobs[0].job,))
+            database.execute("UPDATE events SET body = 'damaged' WHERE job = ?", (jobs[0].job,))
         self.server = Server(self.data)
         screen = until(lambda: "1 running job is" in (text := self.server.cli("site", "status").stdout) and text)
         self.assertTrue(screen.startswith("not safe: 1 running job is not read yet after a start of the server"), screen)

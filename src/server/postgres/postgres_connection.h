@@ -25,28 +25,37 @@
 
 namespace perseus::postgres {
 
+/// A function of libpq by its name, as the pointer that it is wanted as. Throws PostgresFailure: there is none.
+struct LibpqFunction {
+  const char* name;
+  template <class Function>
+  operator Function*() const {  // NOLINT(google-explicit-constructor)
+    return reinterpret_cast<Function*>(find());
+  }
+  [[nodiscard]] void* find() const;
+};
 /// The functions of libpq, which is loaded when it is needed.
 struct LibpqLibrary {
-  decltype(&PQclear) clear;
-  decltype(&PQcmdTuples) cmd_tuples;
-  decltype(&PQconnectdbParams) connect_db_params;
-  decltype(&PQconninfoFree) conninfo_free;
-  decltype(&PQconninfoParse) conninfo_parse;
-  decltype(&PQerrorMessage) error_message;
-  decltype(&PQexec) exec;
-  decltype(&PQexecPrepared) exec_prepared;
-  decltype(&PQfinish) finish;
-  decltype(&PQfreemem) free_memory;
-  decltype(&PQgetisnull) get_is_null;
-  decltype(&PQgetlength) get_length;
-  decltype(&PQgetvalue) get_value;
-  decltype(&PQntuples) num_tuples;
-  decltype(&PQprepare) prepare;
-  decltype(&PQresultErrorField) result_error_field;
-  decltype(&PQresultStatus) result_status;
-  decltype(&PQsetClientEncoding) set_client_encoding;
-  decltype(&PQsetNoticeProcessor) set_notice_processor;
-  decltype(&PQstatus) status;
+  decltype(&PQclear) clear = LibpqFunction{"PQclear"};
+  decltype(&PQcmdTuples) cmd_tuples = LibpqFunction{"PQcmdTuples"};
+  decltype(&PQconnectdbParams) connect_db_params = LibpqFunction{"PQconnectdbParams"};
+  decltype(&PQconninfoFree) conninfo_free = LibpqFunction{"PQconninfoFree"};
+  decltype(&PQconninfoParse) conninfo_parse = LibpqFunction{"PQconninfoParse"};
+  decltype(&PQerrorMessage) error_message = LibpqFunction{"PQerrorMessage"};
+  decltype(&PQexec) exec = LibpqFunction{"PQexec"};
+  decltype(&PQexecPrepared) exec_prepared = LibpqFunction{"PQexecPrepared"};
+  decltype(&PQfinish) finish = LibpqFunction{"PQfinish"};
+  decltype(&PQfreemem) free_memory = LibpqFunction{"PQfreemem"};
+  decltype(&PQgetisnull) get_is_null = LibpqFunction{"PQgetisnull"};
+  decltype(&PQgetlength) get_length = LibpqFunction{"PQgetlength"};
+  decltype(&PQgetvalue) get_value = LibpqFunction{"PQgetvalue"};
+  decltype(&PQntuples) num_tuples = LibpqFunction{"PQntuples"};
+  decltype(&PQprepare) prepare = LibpqFunction{"PQprepare"};
+  decltype(&PQresultErrorField) result_error_field = LibpqFunction{"PQresultErrorField"};
+  decltype(&PQresultStatus) result_status = LibpqFunction{"PQresultStatus"};
+  decltype(&PQsetClientEncoding) set_client_encoding = LibpqFunction{"PQsetClientEncoding"};
+  decltype(&PQsetNoticeProcessor) set_notice_processor = LibpqFunction{"PQsetNoticeProcessor"};
+  decltype(&PQstatus) status = LibpqFunction{"PQstatus"};
 };
 const LibpqLibrary& libpq();
 
@@ -119,6 +128,13 @@ class PostgresConnection {
   PostgresRows run(const char* sql, std::span<const PostgresValue> values = {}, bool as_bytes = false);
   PostgresRows run(const char* sql, std::initializer_list<PostgresValue> values) {
     return run(sql, std::span(values.begin(), values.size()));
+  }
+
+  /// Calls `visit` with each row.
+  template <class Visit, class... Values>
+  void each(const char* sql, Visit visit, const Values&... values) {
+    const PostgresRows rows = run(sql, {PostgresValue(values)...});
+    for (int row = 0; row < rows.size(); ++row) visit(PostgresRow{rows, row});
   }
 
   [[nodiscard]] bool lost() const { return libpq().status(connection_.get()) != CONNECTION_OK; }

@@ -9,13 +9,11 @@
 #include <vector>
 
 #include "server/postgres/postgres_connection.h"
-#include "server/postgres/postgres_history.h"
 #include "server/postgres/postgres_right.h"
 #include "server/postgres/postgres_schema.h"
 #include "server/postgres/postgres_transaction.h"
-#include "server/store/checksum.h"
 #include "server/store/group_commit.h"
-#include "server/store/stored_log.h"
+#include "server/store/shared_tables.h"
 
 namespace perseus::postgres {
 namespace {
@@ -83,24 +81,11 @@ class PostgresStore final : public store::Store {
   }
 
   Result<std::vector<store::JobIndexRow>> jobs() override {
-    return reading<std::vector<store::JobIndexRow>>([](PostgresConnection& connection) {
-      static const std::string sql = fmt::format("SELECT {} FROM jobs ORDER BY job", store::kJobColumns);
-      const PostgresRows rows = connection.run(sql.c_str(), {});
-      std::vector<store::JobIndexRow> index;
-      index.reserve(rows.size());
-      for (int row = 0; row < rows.size(); ++row) index.push_back(store::job_index_row(PostgresRow{rows, row}));
-      return index;
-    });
+    return reading<std::vector<store::JobIndexRow>>(store::read_jobs<PostgresConnection>);
   }
 
   void remove_job(std::string job, Done<Ok> done) override {
-    group_.add_work(std::move(done), [this, job = std::move(job)] {
-      transaction_->run("DELETE FROM jobs WHERE job = $1", {std::string_view(job)});
-      transaction_->run("DELETE FROM events WHERE job = $1", {std::string_view(job)});
-      transaction_->run("DELETE FROM packs WHERE job = $1", {std::string_view(job)});
-      transaction_->run("DELETE FROM holds WHERE holder = 'job/' || $1", {std::string_view(job)});
-      transaction_->run("DELETE FROM history WHERE job = $1", {std::string_view(job)});
-    });
+    group_.add_work(std::move(done), [this, job = std::move(job)] { store::remove_job(*transaction_, job); });
   }
 
   void pack_job(std::string job, Done<bool> done) override {
@@ -113,16 +98,17 @@ class PostgresStore final : public store::Store {
 
   Result<std::vector<store::HistoryRow>> history(std::string_view job, std::int64_t from_s,
                                                  std::int64_t to_s) override {
-    return reading<std::vector<store::HistoryRow>>(
-        [&](PostgresConnection& connection) { return read_history(connection, std::string(job), from_s, to_s); });
+    return reading<std::vector<store::HistoryRow>>([&](PostgresConnection& connection) {
+      return store::read_history(connection, std::string(job), from_s, to_s);
+    });
   }
 
   void age_history(store::AgeHistory age, Done<bool> done) override {
-    group_.add<bool>([this, age] { return transaction_->age_history(age); }, std::move(done));
+    group_.add<bool>([this, age] { return store::age_history(*transaction_, age); }, std::move(done));
   }
 
   Result<std::vector<store::HistoryBytes>> history_bytes() override {
-    return reading<std::vector<store::HistoryBytes>>(read_history_bytes);
+    return reading<std::vector<store::HistoryBytes>>(store::read_history_bytes<PostgresConnection>);
   }
 
   void write_site_history(std::vector<store::SiteRow> rows, Done<Ok> done) override {
@@ -131,7 +117,7 @@ class PostgresStore final : public store::Store {
 
   Result<std::vector<store::SiteRow>> site_history(std::int64_t from_s, std::int64_t to_s) override {
     return reading<std::vector<store::SiteRow>>(
-        [=](PostgresConnection& connection) { return read_site_history(connection, from_s, to_s); });
+        [=](PostgresConnection& connection) { return store::read_site_history(connection, from_s, to_s); });
   }
 
   void put_blob(store::Blob blob, Done<Ok> done) override {
@@ -166,10 +152,7 @@ class PostgresStore final : public store::Store {
   }
 
   void remove_blob(std::string key, Done<Ok> done) override {
-    group_.add_work(std::move(done), [this, key = std::move(key)] {
-      transaction_->run("DELETE FROM blobs WHERE key = $1", {std::string_view(key)});
-      transaction_->run("DELETE FROM holds WHERE holder = $1", {std::string_view(key)});
-    });
+    group_.add_work(std::move(done), [this, key = std::move(key)] { store::remove_blob(*transaction_, key); });
   }
 
   void sweep(store::Sweep sweep, Done<bool> done) override {
@@ -177,36 +160,16 @@ class PostgresStore final : public store::Store {
   }
 
   void put_token(store::TokenRow token, Done<Ok> done) override {
-    group_.add_work(std::move(done), [this, token = std::move(token)] {
-      transaction_->run(
-          "INSERT INTO tokens(hash, role, job, name, created_s, expires_s, team, crc) "
-          "VALUES($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (hash) DO UPDATE SET "
-          "role = excluded.role, job = excluded.job, name = excluded.name, created_s = excluded.created_s, "
-          "expires_s = excluded.expires_s, team = excluded.team, crc = excluded.crc",
-          {std::string_view(token.hash), std::string_view(token.role), std::string_view(token.job),
-           std::string_view(token.name), token.created_s, token.expires_s, std::string_view(token.team),
-           store::checksum_of(token)});
-    });
+    group_.add_work(std::move(done), [this, token = std::move(token)] { store::put_token(*transaction_, token); });
   }
 
   void revoke_token(std::string hash, Done<Ok> done) override {
-    group_.add_work(std::move(done), [this, hash = std::move(hash)] {
-      transaction_->run("DELETE FROM tokens WHERE hash = $1", {std::string_view(hash)});
-    });
+    group_.add_work(std::move(done),
+                    [this, hash = std::move(hash)] { transaction_->run("DELETE FROM tokens WHERE hash = $1", hash); });
   }
 
   Result<std::vector<store::TokenRow>> tokens() override {
-    using Rows = std::vector<store::TokenRow>;
-    return reading<Rows>([](PostgresConnection& connection) -> Result<Rows> {
-      static const std::string sql = fmt::format("SELECT {} FROM tokens ORDER BY hash", store::kTokenColumns);
-      const PostgresRows rows = connection.run(sql.c_str(), {});
-      Rows tokens;
-      for (int row = 0; row < rows.size(); ++row) {
-        tokens.push_back(store::token_row(PostgresRow{rows, row}));
-        if (rows.integer(row, 7) != store::checksum_of(tokens.back())) { return store::damaged_in_database("a token"); }
-      }
-      return tokens;
-    });
+    return reading<std::vector<store::TokenRow>>(store::read_tokens<PostgresConnection>);
   }
 
   [[nodiscard]] store::CommitCounts commits() const override { return group_.counts(); }
@@ -218,17 +181,7 @@ class PostgresStore final : public store::Store {
   }
 
   Result<std::vector<store::HeldBlob>> held_blobs() override {
-    return reading<std::vector<store::HeldBlob>>([](PostgresConnection& connection) {
-      const PostgresRows rows = connection.run(
-          "SELECT substr(holder, 5), key, octet_length(bytes) FROM holds JOIN blobs USING (key) "
-          "WHERE starts_with(holder, 'job/') ORDER BY holder, key",
-          {});
-      std::vector<store::HeldBlob> held;
-      for (int row = 0; row < rows.size(); ++row) {
-        held.push_back({rows.text(row, 0), rows.text(row, 1), rows.integer(row, 2)});
-      }
-      return held;
-    });
+    return reading<std::vector<store::HeldBlob>>(store::read_held_blobs<PostgresConnection>);
   }
 
   Status backup(const std::string& path) override {

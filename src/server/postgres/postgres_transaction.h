@@ -34,12 +34,21 @@ class PostgresTransaction {
   /// `pending` must live until the transaction ends.
   void append(PendingAppend& pending);
   PostgresRows run(const char* sql, std::initializer_list<PostgresValue> values);
+  // For shared_tables.h.
+  template <class... Values>
+  void run(const char* sql, const Values&... values) {
+    run(sql, {PostgresValue(values)...});
+  }
+  template <class Visit, class... Values>
+  void each(const char* sql, Visit visit, const Values&... values) {
+    flush();
+    connection_.each(sql, visit, values...);
+  }
   void put_blob(const store::Blob& blob);
   void hold(const std::string& holder, const std::vector<std::string>& keys);
   bool pack_job(const std::string& job);
   bool sweep(const store::Sweep& sweep);
   void write_history(const std::vector<store::HistoryRow>& rows);
-  bool age_history(const store::AgeHistory& age);
   void write_site_history(const std::vector<store::SiteRow>& rows);
 
   /// Executes the appends.
@@ -47,7 +56,6 @@ class PostgresTransaction {
   void commit();
 
  private:
-  bool age_site_history(const store::AgeHistory& age);
   struct LockedJob {
     store::JobIndexRow row;                 ///< present row; an append overwrites what it changes
     const store::Append* newest = nullptr;  ///< of the accepted ones

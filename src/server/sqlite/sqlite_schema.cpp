@@ -13,20 +13,20 @@ constexpr int kApplicationId = 0x50657273;
 /// Migrations from file version i to i + 1. Never change an entry of a released version: add one. A blob's name has a
 /// checksum of its own: a lookup would miss a damaged one.
 constexpr std::array kSqliteMigrations = {
-    R"(CREATE TABLE job(job TEXT PRIMARY KEY, state TEXT NOT NULL, name TEXT NOT NULL, created_s REAL NOT NULL,
+    R"(CREATE TABLE jobs(job TEXT PRIMARY KEY, state TEXT NOT NULL, name TEXT NOT NULL, created_s REAL NOT NULL,
                         updated_s REAL NOT NULL, next_wake_s REAL, last_sequence INTEGER NOT NULL,
                         summary TEXT NOT NULL, bytes INTEGER NOT NULL, packed INTEGER NOT NULL,
                         crc INTEGER NOT NULL) WITHOUT ROWID;
-       CREATE TABLE event(job TEXT NOT NULL, sequence INTEGER NOT NULL, body TEXT NOT NULL, crc INTEGER NOT NULL,
+       CREATE TABLE events(job TEXT NOT NULL, sequence INTEGER NOT NULL, body TEXT NOT NULL, crc INTEGER NOT NULL,
                           PRIMARY KEY(job, sequence)) WITHOUT ROWID;
-       CREATE TABLE pack(job TEXT NOT NULL, last INTEGER NOT NULL, first INTEGER NOT NULL, crc INTEGER NOT NULL,
+       CREATE TABLE packs(job TEXT NOT NULL, last INTEGER NOT NULL, first INTEGER NOT NULL, crc INTEGER NOT NULL,
                          bytes BLOB NOT NULL, PRIMARY KEY(job, last)) WITHOUT ROWID;
-       CREATE TABLE blob(key TEXT PRIMARY KEY, key_crc INTEGER NOT NULL, crc INTEGER NOT NULL,
+       CREATE TABLE blobs(key TEXT PRIMARY KEY, key_crc INTEGER NOT NULL, crc INTEGER NOT NULL,
                          bytes BLOB NOT NULL) WITHOUT ROWID;
        CREATE TABLE holds(holder TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY(holder, key)) WITHOUT ROWID;
        CREATE INDEX holds_key ON holds(key);
        CREATE TABLE unused(key TEXT PRIMARY KEY, since_s REAL NOT NULL) WITHOUT ROWID;
-       CREATE TABLE token(hash TEXT PRIMARY KEY, role TEXT NOT NULL, job TEXT NOT NULL, name TEXT NOT NULL,
+       CREATE TABLE tokens(hash TEXT PRIMARY KEY, role TEXT NOT NULL, job TEXT NOT NULL, name TEXT NOT NULL,
                           created_s REAL NOT NULL, expires_s REAL NOT NULL, team TEXT NOT NULL,
                           crc INTEGER NOT NULL) WITHOUT ROWID;
        CREATE TABLE history(job TEXT NOT NULL, step_s INTEGER NOT NULL, start_s INTEGER NOT NULL, source TEXT NOT NULL,

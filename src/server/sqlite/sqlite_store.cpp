@@ -14,6 +14,7 @@
 #include "server/sqlite/sqlite_schema.h"
 #include "server/sqlite/sqlite_tables.h"
 #include "server/store/group_commit.h"
+#include "server/store/shared_tables.h"
 
 namespace perseus::sqlite {
 namespace {
@@ -52,12 +53,11 @@ class SqliteStore final : public store::Store {
   }
 
   Result<std::vector<store::JobIndexRow>> jobs() override {
-    return reading<std::vector<store::JobIndexRow>>(
-        [](SqliteConnection& connection) { return SqliteTables(connection).jobs(); });
+    return reading<std::vector<store::JobIndexRow>>(store::read_jobs<SqliteConnection>);
   }
 
   void remove_job(std::string job, Done<Ok> done) override {
-    group_.add_work(std::move(done), [this, job = std::move(job)] { tables().remove_job(job); });
+    group_.add_work(std::move(done), [this, job = std::move(job)] { store::remove_job(*writer_, job); });
   }
 
   void pack_job(std::string job, Done<bool> done) override {
@@ -71,21 +71,20 @@ class SqliteStore final : public store::Store {
   Result<std::vector<store::HistoryRow>> history(std::string_view job, std::int64_t from_s,
                                                  std::int64_t to_s) override {
     const std::string id(job);
-    return reading<std::vector<store::HistoryRow>>([&](SqliteConnection& connection) {
-      connection.run("BEGIN");  // minutes and hours of one moment
-      auto rows = SqliteTables(connection).history(id, from_s, to_s);
-      connection.run("COMMIT");
-      return rows;
-    });
+    return reading<std::vector<store::HistoryRow>>(
+        [&](SqliteConnection& connection) { return store::read_history(connection, id, from_s, to_s); });
   }
 
   void age_history(store::AgeHistory age, Done<bool> done) override {
-    group_.add<bool>([this, age] { return tables().age_history(age); }, std::move(done));
+    const auto work = [this, age] {
+      SqliteTables tables(*writer_);
+      return store::age_history(tables, age);
+    };
+    group_.add<bool>(work, std::move(done));
   }
 
   Result<std::vector<store::HistoryBytes>> history_bytes() override {
-    return reading<std::vector<store::HistoryBytes>>(
-        [](SqliteConnection& connection) { return SqliteTables(connection).history_bytes(); });
+    return reading<std::vector<store::HistoryBytes>>(store::read_history_bytes<SqliteConnection>);
   }
 
   void write_site_history(std::vector<store::SiteRow> rows, Done<Ok> done) override {
@@ -94,7 +93,7 @@ class SqliteStore final : public store::Store {
 
   Result<std::vector<store::SiteRow>> site_history(std::int64_t from_s, std::int64_t to_s) override {
     return reading<std::vector<store::SiteRow>>(
-        [=](SqliteConnection& connection) { return SqliteTables(connection).site_history(from_s, to_s); });
+        [=](SqliteConnection& connection) { return store::read_site_history(connection, from_s, to_s); });
   }
 
   void put_blob(store::Blob blob, Done<Ok> done) override {
@@ -114,7 +113,7 @@ class SqliteStore final : public store::Store {
   }
 
   void remove_blob(std::string key, Done<Ok> done) override {
-    group_.add_work(std::move(done), [this, key = std::move(key)] { tables().remove_blob(key); });
+    group_.add_work(std::move(done), [this, key = std::move(key)] { store::remove_blob(*writer_, key); });
   }
 
   void sweep(store::Sweep sweep, Done<bool> done) override {
@@ -122,16 +121,16 @@ class SqliteStore final : public store::Store {
   }
 
   void put_token(store::TokenRow token, Done<Ok> done) override {
-    group_.add_work(std::move(done), [this, token = std::move(token)] { tables().put_token(token); });
+    group_.add_work(std::move(done), [this, token = std::move(token)] { store::put_token(*writer_, token); });
   }
 
   void revoke_token(std::string hash, Done<Ok> done) override {
-    group_.add_work(std::move(done), [this, hash = std::move(hash)] { tables().revoke_token(hash); });
+    group_.add_work(std::move(done),
+                    [this, hash = std::move(hash)] { writer_->run("DELETE FROM tokens WHERE hash = $1", hash); });
   }
 
   Result<std::vector<store::TokenRow>> tokens() override {
-    return reading<std::vector<store::TokenRow>>(
-        [](SqliteConnection& connection) { return SqliteTables(connection).tokens(); });
+    return reading<std::vector<store::TokenRow>>(store::read_tokens<SqliteConnection>);
   }
 
   [[nodiscard]] store::CommitCounts commits() const override { return group_.counts(); }
@@ -153,8 +152,7 @@ class SqliteStore final : public store::Store {
   }
 
   Result<std::vector<store::HeldBlob>> held_blobs() override {
-    return reading<std::vector<store::HeldBlob>>(
-        [](SqliteConnection& connection) { return SqliteTables(connection).held_blobs(); });
+    return reading<std::vector<store::HeldBlob>>(store::read_held_blobs<SqliteConnection>);
   }
 
   /// Uses a connection of its own: reads need not wait for it.

@@ -4,8 +4,7 @@
 
 #include <utility>
 
-#include "server/store/checksum.h"
-#include "server/store/stored_log.h"
+#include "server/store/shared_tables.h"
 
 namespace perseus::sqlite {
 namespace {
@@ -21,7 +20,7 @@ bool is_right_name(const SqliteRow& key_and_crc) {
 // Jobs.
 
 std::optional<store::JobIndexRow> SqliteTables::index_row_of(const std::string& job) {
-  static const std::string sql = fmt::format("SELECT {} FROM job WHERE job = ?", store::kJobColumns);
+  static const std::string sql = fmt::format("SELECT {} FROM jobs WHERE job = ?", store::kJobColumns);
   std::optional<store::JobIndexRow> row;
   connection_.each(
       sql.c_str(), [&](const SqliteRow& found) { row = store::job_index_row(found); }, job);
@@ -31,13 +30,13 @@ std::optional<store::JobIndexRow> SqliteTables::index_row_of(const std::string& 
 bool SqliteTables::has_events(const std::string& job) {
   bool has = false;
   connection_.each(
-      "SELECT EXISTS (SELECT 1 FROM event WHERE job = ?1) OR EXISTS (SELECT 1 FROM pack WHERE job = ?1)",
+      "SELECT EXISTS (SELECT 1 FROM events WHERE job = ?1) OR EXISTS (SELECT 1 FROM packs WHERE job = ?1)",
       [&](const SqliteRow& found) { has = found.integer(0) != 0; }, job);
   return has;
 }
 
 void SqliteTables::write_index(const store::JobIndexRow& row) {
-  connection_.run("INSERT OR REPLACE INTO job VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row.job, row.state, row.name,
+  connection_.run("INSERT OR REPLACE INTO jobs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row.job, row.state, row.name,
                   row.created_s, row.updated_s, row.next_wake_s, row.last_sequence, row.summary, row.bytes, row.packed,
                   store::checksum_of(row));
 }
@@ -47,7 +46,7 @@ store::Appended SqliteTables::append(const store::Append& append) {
   const auto events = store::accept_append(append, present);
   if (!events) return store::Appended::conflict;
   for (const store::EventRow& event : *events) {
-    connection_.run("INSERT INTO event VALUES(?, ?, ?, ?)", append.job, event.sequence, *event.body, event.crc);
+    connection_.run("INSERT INTO events VALUES(?, ?, ?, ?)", append.job, event.sequence, *event.body, event.crc);
   }
   write_index(store::index_after(append, present));
   for (const store::Blob& blob : append.blobs) put_blob(blob);
@@ -61,7 +60,7 @@ Result<std::vector<store::StoredEvent>> SqliteTables::read(const std::string& jo
   if (row && row->damaged) return log.damaged_index();
   Status whole = Ok{};
   SQLite::Statement& packs = connection_.bound(
-      "SELECT first, last, bytes, crc FROM pack WHERE job = ? AND last > ? ORDER BY last", job, after);
+      "SELECT first, last, bytes, crc FROM packs WHERE job = ? AND last > ? ORDER BY last", job, after);
   while (whole && packs.executeStep()) {
     const SqliteRow found{packs};
     whole = log.add_pack(found.integer(0), found.integer(1), found.text(2), found.integer(3));
@@ -69,7 +68,7 @@ Result<std::vector<store::StoredEvent>> SqliteTables::read(const std::string& jo
   packs.reset();
   if (!whole) return whole.error();
   SQLite::Statement& events = connection_.bound(
-      "SELECT sequence, body, crc FROM event WHERE job = ? AND sequence >= ? ORDER BY sequence", job, log.next());
+      "SELECT sequence, body, crc FROM events WHERE job = ? AND sequence >= ? ORDER BY sequence", job, log.next());
   while (whole && events.executeStep()) {
     const SqliteRow found{events};
     whole = log.add_event({found.integer(0), found.text(1)}, found.integer(2));
@@ -80,21 +79,6 @@ Result<std::vector<store::StoredEvent>> SqliteTables::read(const std::string& jo
   return log.finish(row);
 }
 
-std::vector<store::JobIndexRow> SqliteTables::jobs() {
-  static const std::string sql = fmt::format("SELECT {} FROM job ORDER BY job", store::kJobColumns);
-  std::vector<store::JobIndexRow> rows;
-  connection_.each(sql.c_str(), [&](const SqliteRow& found) { rows.push_back(store::job_index_row(found)); });
-  return rows;
-}
-
-void SqliteTables::remove_job(const std::string& job) {
-  connection_.run("DELETE FROM event WHERE job = ?", job);
-  connection_.run("DELETE FROM pack WHERE job = ?", job);
-  connection_.run("DELETE FROM job WHERE job = ?", job);
-  connection_.run("DELETE FROM holds WHERE holder = ?", store::holder_of_job(job));
-  connection_.run("DELETE FROM history WHERE job = ?", job);
-}
-
 bool SqliteTables::pack_job(const std::string& job) {
   auto row = index_row_of(job);
   if (!row) return false;
@@ -103,7 +87,7 @@ bool SqliteTables::pack_job(const std::string& job) {
   bool right = true;
   const std::int64_t first = packer.first();
   SQLite::Statement& events = connection_.bound(
-      "SELECT sequence, body, crc FROM event WHERE job = ? AND sequence >= ? ORDER BY sequence", job, first);
+      "SELECT sequence, body, crc FROM events WHERE job = ? AND sequence >= ? ORDER BY sequence", job, first);
   while (right && packer.has_room() && events.executeStep()) {
     const SqliteRow found{events};
     right = packer.add(found.integer(0), found.text(1), found.integer(2));
@@ -111,9 +95,9 @@ bool SqliteTables::pack_job(const std::string& job) {
   events.reset();
   const auto pack = right ? packer.finish() : std::nullopt;
   if (!pack) return false;
-  put_bytes(connection_.bound("INSERT INTO pack VALUES(?, ?, ?, ?, ?)", job, pack->last, pack->first, pack->crc), 5,
+  put_bytes(connection_.bound("INSERT INTO packs VALUES(?, ?, ?, ?, ?)", job, pack->last, pack->first, pack->crc), 5,
             pack->bytes);
-  connection_.run("DELETE FROM event WHERE job = ? AND sequence <= ?", job, pack->last);
+  connection_.run("DELETE FROM events WHERE job = ? AND sequence <= ?", job, pack->last);
   write_index(pack->index);
   return pack->more;
 }
@@ -122,7 +106,7 @@ bool SqliteTables::pack_job(const std::string& job) {
 
 bool SqliteTables::has_damaged_names() {
   bool damaged = false;
-  connection_.each("SELECT key, key_crc FROM blob",
+  connection_.each("SELECT key, key_crc FROM blobs",
                    [&](const SqliteRow& found) { damaged = damaged || !is_right_name(found); });
   return damaged;
 }
@@ -134,7 +118,7 @@ void SqliteTables::put_bytes(SQLite::Statement& statement, int index, const std:
 }
 
 void SqliteTables::put_blob(const store::Blob& blob) {
-  put_bytes(connection_.bound("INSERT OR REPLACE INTO blob VALUES(?, ?, ?, ?)", blob.key, checksum_of_name(blob.key),
+  put_bytes(connection_.bound("INSERT OR REPLACE INTO blobs VALUES(?, ?, ?, ?)", blob.key, checksum_of_name(blob.key),
                               store::checksum_of_blob(blob.key, blob.bytes)),
             4, blob.bytes);
   connection_.run("DELETE FROM unused WHERE key = ?", blob.key);
@@ -150,7 +134,7 @@ Result<std::optional<std::string>> SqliteTables::blob(const std::string& key, bo
   std::optional<std::string> bytes;
   std::int64_t crc = 0;
   connection_.each(
-      "SELECT bytes, crc FROM blob WHERE key = ?",
+      "SELECT bytes, crc FROM blobs WHERE key = ?",
       [&](const SqliteRow& found) {
         bytes = found.text(0);
         crc = found.integer(1);
@@ -167,7 +151,7 @@ Result<std::optional<std::string>> SqliteTables::blob(const std::string& key, bo
 std::vector<std::string> SqliteTables::blob_keys(const std::string& prefix) {
   std::vector<std::string> keys;
   connection_.each(
-      "SELECT key, key_crc FROM blob WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key",
+      "SELECT key, key_crc FROM blobs WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key",
       [&](const SqliteRow& found) {
         if (is_right_name(found)) keys.push_back(found.text(0));
       },
@@ -175,27 +159,10 @@ std::vector<std::string> SqliteTables::blob_keys(const std::string& prefix) {
   return keys;
 }
 
-void SqliteTables::remove_blob(const std::string& key) {
-  connection_.run("DELETE FROM blob WHERE key = ?", key);
-  connection_.run("DELETE FROM unused WHERE key = ?", key);
-  connection_.run("DELETE FROM holds WHERE holder = ?", key);
-}
-
-std::vector<store::HeldBlob> SqliteTables::held_blobs() {
-  std::vector<store::HeldBlob> held;
-  connection_.each(
-      "SELECT substr(holder, 5), holds.key, length(bytes) FROM holds JOIN blob ON blob.key = holds.key "
-      "WHERE holder > 'job/' AND holder < 'job0' ORDER BY holder, holds.key",
-      [&](const SqliteRow& found) {
-        held.push_back({found.text(0), found.text(1), found.integer(2)});
-      });
-  return held;
-}
-
 bool SqliteTables::sweep(const store::Sweep& sweep) {
   constexpr std::int64_t at_once = 100;  // other writers need their turn
   const std::vector<std::string> unused = unused_blobs(sweep, at_once);
-  for (const std::string& key : unused) remove_blob(key);
+  for (const std::string& key : unused) store::remove_blob(connection_, key);
   const bool more_pages = return_free_pages();
   return static_cast<std::int64_t>(unused.size()) == at_once || more_pages;
 }
@@ -203,11 +170,11 @@ bool SqliteTables::sweep(const store::Sweep& sweep) {
 std::vector<std::string> SqliteTables::unused_blobs(const store::Sweep& sweep, std::int64_t limit) {
   connection_.run(
       "DELETE FROM unused WHERE EXISTS (SELECT 1 FROM holds WHERE holds.key = unused.key) "
-      "OR NOT EXISTS (SELECT 1 FROM blob WHERE blob.key = unused.key)");
+      "OR NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.key = unused.key)");
   for (const std::string& prefix : sweep.prefixes) {
     connection_.run(
-        "INSERT OR IGNORE INTO unused SELECT key, ?2 FROM blob WHERE key BETWEEN ?1 AND ?1 || char(1114111) "
-        "AND NOT EXISTS (SELECT 1 FROM holds WHERE holds.key = blob.key)",
+        "INSERT OR IGNORE INTO unused SELECT key, ?2 FROM blobs WHERE key BETWEEN ?1 AND ?1 || char(1114111) "
+        "AND NOT EXISTS (SELECT 1 FROM holds WHERE holds.key = blobs.key)",
         prefix, sweep.now_s);
   }
   std::vector<std::string> keys;
@@ -232,25 +199,28 @@ int SqliteTables::pragma(const char* sql) {
   return static_cast<int>(value);
 }
 
-// Tokens.
+// History.
 
-void SqliteTables::put_token(const store::TokenRow& token) {
-  connection_.run("INSERT OR REPLACE INTO token VALUES(?, ?, ?, ?, ?, ?, ?, ?)", token.hash, token.role, token.job,
-                  token.name, token.created_s, token.expires_s, token.team, store::checksum_of(token));
+void SqliteTables::write_history(const std::vector<store::HistoryRow>& rows) {
+  for (const store::HistoryRow& row : rows) {
+    bool is_there = row.job == store::kAllJobs;
+    connection_.each(
+        "SELECT 1 FROM jobs WHERE job = ?", [&](const SqliteRow&) { is_there = true; }, row.job);
+    if (!is_there) continue;
+    const store::HistoryFigures& of = row.figures;
+    connection_.run("INSERT OR REPLACE INTO history VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row.job,
+                    row.step_s, row.start_s, row.source, of.iterations, of.time_s, of.least_s, of.most_s,
+                    of.energy_iterations, of.energy_j, of.planned_iterations, of.planned_s, of.planned_j,
+                    of.straggler_iterations, of.first_version, of.last_version, store::checksum_of(row));
+  }
 }
 
-void SqliteTables::revoke_token(const std::string& hash) { connection_.run("DELETE FROM token WHERE hash = ?", hash); }
-
-Result<std::vector<store::TokenRow>> SqliteTables::tokens() {
-  static const std::string sql = fmt::format("SELECT {} FROM token ORDER BY hash", store::kTokenColumns);
-  std::vector<store::TokenRow> rows;
-  bool right = true;
-  connection_.each(sql.c_str(), [&](const SqliteRow& found) {
-    rows.push_back(store::token_row(found));
-    right = right && found.integer(7) == store::checksum_of(rows.back());
-  });
-  if (!right) return store::damaged_in_database("a token");
-  return rows;
+void SqliteTables::write_site_history(const std::vector<store::SiteRow>& rows) {
+  for (const store::SiteRow& row : rows) {
+    const std::string figures = store::format_site_figures(row.figures);
+    connection_.run("INSERT OR REPLACE INTO site_history VALUES(?, ?, ?, ?, ?, ?)", row.domain, row.step_s, row.start_s,
+                    row.source, figures, store::checksum_of(row, figures));
+  }
 }
 
 }  // namespace perseus::sqlite

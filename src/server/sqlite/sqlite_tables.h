@@ -1,4 +1,5 @@
-// The statements of a SQLite store on its tables; each method runs within the caller's transaction.
+// The statements of a SQLite store on its tables, besides those of shared_tables.h; each method runs within the
+// caller's transaction.
 //
 // Input:   a connection with the tables of sqlite_schema.h.
 // Output:  as in store.h.
@@ -23,8 +24,6 @@ class SqliteTables {
   // Jobs.
   store::Appended append(const store::Append& append);
   Result<std::vector<store::StoredEvent>> read(const std::string& job, std::int64_t after);
-  std::vector<store::JobIndexRow> jobs();
-  void remove_job(const std::string& job);
   bool pack_job(const std::string& job);
 
   // Blobs.
@@ -33,24 +32,20 @@ class SqliteTables {
   void put_blob(const store::Blob& blob);
   Result<std::optional<std::string>> blob(const std::string& key, bool damaged_names);
   std::vector<std::string> blob_keys(const std::string& prefix);
-  void remove_blob(const std::string& key);
-  std::vector<store::HeldBlob> held_blobs();
   bool sweep(const store::Sweep& sweep);
 
   // History.
   void write_history(const std::vector<store::HistoryRow>& rows);
-  std::vector<store::HistoryRow> history(const std::string& job, std::int64_t from_s, std::int64_t to_s);
-  bool age_history(const store::AgeHistory& age);
-  std::vector<store::HistoryBytes> history_bytes();
   void write_site_history(const std::vector<store::SiteRow>& rows);
-  std::vector<store::SiteRow> site_history(std::int64_t from_s, std::int64_t to_s);
-
-  // Claims.
-
-  // Tokens.
-  void put_token(const store::TokenRow& token);
-  void revoke_token(const std::string& hash);
-  Result<std::vector<store::TokenRow>> tokens();
+  // For age_history() of shared_tables.h.
+  template <class... Values>
+  void run(const char* sql, const Values&... values) {
+    connection_.run(sql, values...);
+  }
+  template <class Visit, class... Values>
+  void each(const char* sql, Visit visit, const Values&... values) {
+    connection_.each(sql, visit, values...);
+  }
 
  private:
   std::optional<store::JobIndexRow> index_row_of(const std::string& job);
@@ -59,9 +54,6 @@ class SqliteTables {
   void hold(const std::string& holder, const std::vector<std::string>& keys);
   /// Inserts a row whose last column, at `index`, is bytes.
   void put_bytes(SQLite::Statement& statement, int index, const std::string& bytes);
-  void put_history(const store::HistoryRow& row);
-  void age_history_of(const std::string& job, const store::AgeHistory& age);
-  bool age_site_history(const store::AgeHistory& age);
   std::vector<std::string> unused_blobs(const store::Sweep& sweep, std::int64_t limit);
   /// True: it returned pages, and more may be free.
   bool return_free_pages();
