@@ -61,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   settings.emergency = Watts(2e5);
   settings.most_steps = 100;
   openadr::EventMemory memory("fuzz", settings);
-  memory.take(*std::move(list), {}, now_s);
+  memory.take({*std::move(list)}, {}, now_s);
   for (const openadr::SeenEvent& seen : memory.events()) check_reports(seen, now_s);
   const auto signal = openadr::signal_steps(memory.events(), {}, "PRICE", "fuzz", now_s).steps;
   PERSEUS_CHECK(!signal.empty() && signal.front().from_s == now_s, "prices from now on");

@@ -330,14 +330,14 @@ Status visit_objects(std::string_view text, const std::string& name,
 
 }  // namespace
 
-Result<EventList> parse_events(std::string_view text, const std::string& name) {
-  EventList list;
+Result<std::vector<GridEvent>> parse_events(std::string_view text, const std::string& name) {
+  std::vector<GridEvent> events;
   const Status read = visit_objects(text, name, [&](const JsonReader& element) -> Status {
-    list.events.push_back(GridEventReader(element).read());
+    events.push_back(GridEventReader(element).read());
     return Ok{};
   });
   if (!read) return read.error();
-  return list;
+  return events;
 }
 
 Result<GridEvent> parse_event(std::string_view text, const std::string& name) {

@@ -28,7 +28,7 @@ struct EventList {
   int pages = 1;
 };
 
-Result<EventList> parse_events(std::string_view text, const std::string& name);
+Result<std::vector<GridEvent>> parse_events(std::string_view text, const std::string& name);
 Result<GridEvent> parse_event(std::string_view text, const std::string& name);
 Result<std::vector<GridProgram>> parse_programs(std::string_view text, const std::string& name);
 

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <set>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -44,25 +42,17 @@ Result<std::string> VenRegistration::found_or_made(const std::string& list, cons
                                                    const std::string& name_member, const std::string& name,
                                                    const std::string& body) {
   for (const bool again : {false, true}) {
-    std::set<std::string> ids;
-    std::string found;
-    const Status read = client_.visit_pages(list + query + "&", [&](const std::string& page) -> Result<bool> {
-      const auto objects = parse_named_objects(page, "GET " + list, name_member);
-      if (!objects) return objects.error();
-      bool any_new = false;
-      for (const NamedObject& object : *objects) {
-        any_new = ids.insert(object.id).second || any_new;
-        if (found.empty() && object.name == name) found = object.id;
-      }
-      return any_new && found.empty();
-    });
-    if (!read) return read.error();
-    if (!found.empty() || again) return found;
+    const auto objects = client_.list<NamedObject>(
+        list + query + "&", [&](const auto& page) { return parse_named_objects(page, "GET " + list, name_member); });
+    if (!objects) return objects.error();
+    const auto found = std::ranges::find(*objects, name, &NamedObject::name);
+    if (found != objects->end()) return found->id;
+    if (again) break;
     const auto made = client_.call({"POST", list, body}, kConflict);
     if (!made) return made.error();
     if (made->status != kConflict) return parse_object_id(made->body, "POST " + list);
   }
-  return std::string();  // not reached
+  return std::string();
 }
 
 Result<std::vector<NamedObject>> parse_named_objects(std::string_view text, const std::string& what,

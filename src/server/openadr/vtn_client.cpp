@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "base/percent_encode.h"
@@ -51,7 +50,8 @@ VtnClient::VtnClient(VtnOptions options, const Clock& clock)
       }()) {}
 
 Result<ListedEvents> VtnClient::events() {
-  const auto known = programs();
+  const auto known = list<GridProgram>("/programs?" + filters(),
+                                       [](const auto& body) { return parse_programs(body, "GET /programs"); });
   if (!known) return known.error();
   ListedEvents listed;
   program_id_.clear();
@@ -71,21 +71,12 @@ Result<ListedEvents> VtnClient::events() {
     }
     target += "programID=" + percent_encode(program_id_) + "&";
   }
-  std::set<std::string> ids;
   listed.list.pages = 0;
-  const Status read = visit_pages(target, [&](const std::string& body) -> Result<bool> {
-    auto page = parse_events(body, "GET /events");
-    if (!page) return page.error();
-    bool any_new = false;
-    for (GridEvent& event : page->events) {
-      if (!ids.insert(event.id).second) continue;
-      any_new = true;
-      if (concerns_us(event)) listed.list.events.push_back(std::move(event));
-    }
-    if (any_new) ++listed.list.pages;
-    return any_new;
-  });
-  if (!read) return read.error();
+  auto events = list<GridEvent>(
+      target, [](const auto& body) { return parse_events(body, "GET /events"); }, &listed.list.pages);
+  if (!events) return events.error();
+  std::erase_if(*events, [this](const GridEvent& event) { return !concerns_us(event); });
+  listed.list.events = *std::move(events);
   return listed;
 }
 
@@ -182,24 +173,6 @@ Result<std::string> VtnClient::token_url() {
   return url;
 }
 
-Result<std::vector<GridProgram>> VtnClient::programs() {
-  std::vector<GridProgram> all;
-  std::set<std::string> ids;
-  const Status read = visit_pages("/programs?" + filters(), [&](const std::string& body) -> Result<bool> {
-    auto page = parse_programs(body, "GET /programs");
-    if (!page) return page.error();
-    bool any_new = false;
-    for (GridProgram& program : *page) {
-      if (!ids.insert(program.id).second) continue;
-      any_new = true;
-      all.push_back(std::move(program));
-    }
-    return any_new;
-  });
-  if (!read) return read.error();
-  return all;
-}
-
 Status VtnClient::visit_pages(const std::string& target,
                               const std::function<Result<bool>(const std::string& body)>& visit) {
   std::size_t bytes = 0;
@@ -271,23 +244,9 @@ Result<AccessToken> parse_access_token(const std::string& body) {
 }
 
 Result<std::vector<StoredReport>> VtnClient::reports(const std::string& event, const std::string& client_name) {
-  std::vector<StoredReport> all;
-  std::set<std::string> ids;
   const std::string target =
       "/reports?eventID=" + percent_encode(event) + "&clientName=" + percent_encode(client_name) + "&";
-  const Status read = visit_pages(target, [&](const std::string& body) -> Result<bool> {
-    auto page = parse_reports(body, "GET /reports");
-    if (!page) return page.error();
-    bool any_new = false;
-    for (StoredReport& report : *page) {
-      if (!ids.insert(report.id).second) continue;
-      any_new = true;
-      all.push_back(std::move(report));
-    }
-    return any_new;
-  });
-  if (!read) return read.error();
-  return all;
+  return list<StoredReport>(target, [](const auto& body) { return parse_reports(body, "GET /reports"); });
 }
 
 Status VtnClient::create(const std::string& report) {

@@ -12,8 +12,10 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -50,14 +52,32 @@ class VtnClient final : public EventSource, public ReportReceiver {
   /// `also`; with 404 also 403.
   /// A POST has a connection of its own: a kept one could send it twice.
   Result<http::HttpReply> call(const http::HttpCall& call, int also = 0);
-  /// Reads a list page by page: `target` ends in '?' or '&'; `visit` returns whether a page had something new.
-  Status visit_pages(const std::string& target, const std::function<Result<bool>(const std::string& body)>& visit);
+  /// A list, read page by page, with each object once; `target` ends in '?' or '&'. `pages`: that had something new.
+  template <class Object, class Parse>
+  Result<std::vector<Object>> list(const std::string& target, Parse parse, int* pages = nullptr) {
+    std::vector<Object> all;
+    std::set<std::string> ids;
+    const Status read = visit_pages(target, [&](const std::string& body) -> Result<bool> {
+      Result<std::vector<Object>> page = parse(body);
+      if (!page) return page.error();
+      const std::size_t before = ids.size();
+      for (Object& object : *page) {
+        if (ids.insert(object.id).second) all.push_back(std::move(object));
+      }
+      const bool any_new = ids.size() > before;
+      if (pages != nullptr) *pages += any_new ? 1 : 0;
+      return any_new;
+    });
+    if (!read) return read.error();
+    return all;
+  }
 
  private:
   Result<std::string> token();
   Result<std::string> token_url();
   Error wrong_status(const std::string& what, const http::HttpReply& reply);
-  Result<std::vector<GridProgram>> programs();
+  /// `visit` returns whether a page had something new.
+  Status visit_pages(const std::string& target, const std::function<Result<bool>(const std::string& body)>& visit);
   [[nodiscard]] std::string filters() const;
   [[nodiscard]] bool concerns_us(const GridEvent& event) const;
 

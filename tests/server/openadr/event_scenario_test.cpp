@@ -36,7 +36,7 @@ class StorySource final : public EventSource {
     }
     auto list = parse_events("[" + text + "]", "list");
     if (!list) return list.error();
-    return ListedEvents{*std::move(list), {{"program-kw", {{"DISPATCH_SETPOINT", "W"}}}}};
+    return ListedEvents{{*std::move(list)}, {{"program-kw", {{"DISPATCH_SETPOINT", "W"}}}}};
   }
   Result<std::optional<GridEvent>> event(const std::string& id) override {
     const auto found = texts.find(id);
@@ -113,7 +113,7 @@ class Story : private FollowerHost {
   void add_event(const std::string& json) {
     const auto list = parse_events("[" + json + "]", "event");
     ASSERT_TRUE(list) << list.error().message;
-    source_.texts[list->events.at(0).id] = json;
+    source_.texts[list->at(0).id] = json;
   }
   void pass_until(double time_s) {
     if (!follower_) {

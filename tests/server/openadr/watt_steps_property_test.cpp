@@ -240,37 +240,6 @@ RC_GTEST_PROP(WattStepsProperty, TimeThatPassesChangesNothing, ()) {
   RC_ASSERT(steps_from(later_s, before) == after);
 }
 
-RC_GTEST_PROP(WattStepsProperty, TheOrderOfEventsDoesNotMatter, ()) {
-  ShrinkingDice dice;
-  std::vector<SeenEvent> events = random_events(dice);
-  const FollowSettings settings = random_settings(dice);
-  const auto before = watt_steps(events, {}, settings, "seed", kNow_s).steps;
-  std::ranges::reverse(events);
-  RC_ASSERT(watt_steps(events, {}, settings, "seed", kNow_s).steps == before);
-}
-
-/// Without a default that it would replace.
-RC_GTEST_PROP(WattStepsProperty, AnEventOfLowestPriorityNeverRaisesALimit, ()) {
-  ShrinkingDice dice;
-  std::vector<SeenEvent> events = random_events(dice);
-  FollowSettings settings = random_settings(dice);
-  settings.default_limit.reset();
-  for (SeenEvent& seen : events) {
-    for (EventInterval& interval : seen.event.intervals) {
-      std::erase_if(interval.payloads, [](const auto& one) { return one.type == "IMPORT_CAPACITY_SUBSCRIPTION"; });
-    }
-  }
-  const auto before = watt_steps(events, {}, settings, "seed", kNow_s).steps;
-  SeenEvent another = random_event(dice, 99);
-  another.event.priority.reset();
-  events.push_back(another);
-  const auto after = watt_steps(events, {}, settings, "seed", kNow_s).steps;
-  for (int k = 0; k < 40; ++k) {
-    const double at_s = kNow_s + dice.roll(0, static_cast<int>(kWatched_s));
-    RC_ASSERT(limit_at(after, at_s) <= limit_at(before, at_s));
-  }
-}
-
 /// Some values, or all payloads of some intervals, or the event beside its times.
 void damage(Dice& dice, SeenEvent& seen) {
   if (dice.one_in(3)) {
