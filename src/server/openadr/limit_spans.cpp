@@ -14,7 +14,7 @@ namespace perseus::openadr {
 namespace {
 
 constexpr double kMostWatts = 1e12;
-constexpr double kShortestCycle_s = 1;
+constexpr double kShortestCycle_s = 1, kRepeatedDays = 7;
 constexpr std::size_t kMostReasons = 100;  // per event
 constexpr std::string_view kFollowed =
     "IMPORT_CAPACITY_LIMIT, IMPORT_CAPACITY_SUBSCRIPTION, DISPATCH_SETPOINT, DISPATCH_SETPOINT_RELATIVE, SIMPLE, "
@@ -113,32 +113,8 @@ class PayloadLimits {
   const FollowSettings& settings_;
 };
 
-/// A part of an interval that has one limit.
-struct LimitPart {
-  double from_s, to_s;
-  LimitKind kind;
-  double limit_w;
-};
-
-/// Several values divide the interval; without an end, the least of them holds throughout.
-void add_parts(const PlacedInterval& placed, LimitKind kind, const std::vector<std::optional<double>>& limits,
-               std::vector<LimitPart>& parts) {
-  const auto add = [&](double from_s, double to_s, const std::optional<double>& limit_w) {
-    parts.push_back({from_s, to_s, limit_w ? kind : LimitKind::kept, limit_w.value_or(kForever)});
-  };
-  if (placed.to_s == kForever) {
-    for (const auto& limit_w : limits) add(placed.from_s, placed.to_s, limit_w);
-    return;
-  }
-  const double length = (placed.to_s - placed.from_s) / static_cast<double>(limits.size());
-  for (std::size_t k = 0; k < limits.size(); ++k) {
-    const double to_s = k + 1 == limits.size() ? placed.to_s : placed.from_s + length * static_cast<double>(k + 1);
-    add(placed.from_s + length * static_cast<double>(k), to_s, limits[k]);
-  }
-}
-
 struct EventParts {
-  std::vector<LimitPart> parts;  ///< in order of their starts
+  std::vector<LimitPart> parts;
   std::vector<NotFollowed> not_followed, unread;
 
   static void name(NotFollowed one, std::vector<NotFollowed>& reasons) {
@@ -177,7 +153,6 @@ EventParts parts_of(const GridEvent& event, const std::vector<PlacedInterval>& i
                        watts.by_settings ? result.not_followed : result.unread);
     }
   }
-  std::ranges::stable_sort(result.parts, {}, &LimitPart::from_s);
   return result;
 }
 
@@ -218,6 +193,7 @@ class SpanMaker {
     if (!(from_s < end_s) || end_s <= window_.now_s) return;
     std::array<std::optional<double>, kLimitKinds> least;
     for (const LimitPart& part : parts) {
+      if (part.kind == LimitKind::signal) continue;
       auto& limit = least[static_cast<std::size_t>(part.kind)];
       limit = std::min(limit.value_or(kForever), part.limit_w);
     }
@@ -276,11 +252,32 @@ Result<std::vector<PlacedInterval>> place_intervals(const GridEvent& event, doub
   return placed;
 }
 
-EventSpans spans_of(const GridEvent& event, const std::vector<PlacedInterval>& intervals, const PayloadUnits& units,
-                    const FollowSettings& settings, const SpanWindow& window) {
-  EventParts parts = parts_of(event, intervals, units, settings);
-  EventSpans result{{}, std::move(parts.not_followed), std::move(parts.unread)};
-  if (parts.parts.empty()) return result;
+SpanWindow::SpanWindow(double from_s, std::size_t most, std::size_t events)
+    : now_s(from_s),
+      repeats_until_s((std::ceil(from_s / kSecondsPerDay) + kRepeatedDays) * kSecondsPerDay),
+      most_spans(most / std::max<std::size_t>(1, events)) {}
+
+void add_parts(const PlacedInterval& placed, LimitKind kind, const std::vector<std::optional<double>>& limits,
+               std::vector<LimitPart>& parts) {
+  const auto add = [&](double from_s, double to_s, const std::optional<double>& limit_w) {
+    parts.push_back({from_s, to_s, limit_w ? kind : LimitKind::kept, limit_w.value_or(kForever)});
+  };
+  if (placed.to_s == kForever) {
+    for (const auto& limit_w : limits) add(placed.from_s, placed.to_s, limit_w);
+    return;
+  }
+  const double length = (placed.to_s - placed.from_s) / static_cast<double>(limits.size());
+  for (std::size_t k = 0; k < limits.size(); ++k) {
+    const double to_s = k + 1 == limits.size() ? placed.to_s : placed.from_s + length * static_cast<double>(k + 1);
+    add(placed.from_s + length * static_cast<double>(k), to_s, limits[k]);
+  }
+}
+
+std::vector<LimitSpan> repeated(const GridEvent& event, const std::vector<PlacedInterval>& intervals,
+                                std::vector<LimitPart> parts, const SpanWindow& window) {
+  std::vector<LimitSpan> spans;
+  if (parts.empty()) return spans;
+  std::ranges::stable_sort(parts, {}, &LimitPart::from_s);
   double begin_s = kForever, end_s = -kForever;
   for (const PlacedInterval& placed : intervals) {
     begin_s = std::min(begin_s, placed.from_s);
@@ -289,13 +286,45 @@ EventSpans spans_of(const GridEvent& event, const std::vector<PlacedInterval>& i
   const double cycle_s = end_s - begin_s;
   if (event.duration) end_s = end_of(begin_s, *event.duration);
   const int priority = event.priority.value_or(std::numeric_limits<int>::max());
-  SpanMaker maker(window, priority, result.spans);
+  SpanMaker maker(window, priority, spans);
   if (end_s - begin_s > cycle_s) {
-    maker.repeatedly(parts.parts, begin_s, cycle_s, end_s);
+    maker.repeatedly(parts, begin_s, cycle_s, end_s);
   } else {
-    maker.once(parts.parts, end_s);
+    maker.once(parts, end_s);
   }
-  return result;
+  return spans;
+}
+
+EventSpans spans_of(const GridEvent& event, const std::vector<PlacedInterval>& intervals, const PayloadUnits& units,
+                    const FollowSettings& settings, const SpanWindow& window) {
+  EventParts parts = parts_of(event, intervals, units, settings);
+  return {repeated(event, intervals, std::move(parts.parts), window), std::move(parts.not_followed),
+          std::move(parts.unread)};
+}
+
+void sweep_spans(const std::vector<LimitSpan>& spans, double now_s,
+                 const std::function<void(double at_s, const ActiveLimits& active)>& visit) {
+  struct Edge {
+    double at_s;
+    bool begins;
+    const LimitSpan* span;
+  };
+  std::vector<Edge> edges;
+  edges.reserve(2 * spans.size());
+  for (const LimitSpan& span : spans) {
+    edges.push_back({std::max(span.from_s, now_s), true, &span});
+    if (span.to_s < kForever) edges.push_back({span.to_s, false, &span});
+  }
+  std::ranges::sort(edges, {}, &Edge::at_s);
+  ActiveLimits active;
+  double at_s = now_s;
+  for (auto edge = edges.begin();; at_s = edge->at_s) {
+    for (; edge != edges.end() && edge->at_s <= at_s; ++edge) {
+      edge->begins ? active.begin(*edge->span) : active.end(*edge->span);
+    }
+    visit(at_s, active);
+    if (edge == edges.end()) return;
+  }
 }
 
 }  // namespace perseus::openadr

@@ -18,8 +18,10 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -41,9 +43,10 @@ struct FollowSettings {
 };
 
 /// Priorities compare within a kind; limits of several kinds hold together. A subscription holds only where no
-/// `capacity` does. `kept`: what holds in place of a limit that cannot be read.
-enum class LimitKind { capacity, setpoint, level, alert, subscription, kept };
-inline constexpr int kLimitKinds = 6;
+/// `capacity` does. `kept`: what holds in place of a limit that cannot be read. `signal`: no limit, but a value of
+/// signal_steps.h, negative, so that the greatest one holds.
+enum class LimitKind { capacity, setpoint, level, alert, subscription, kept, signal };
+inline constexpr int kLimitKinds = 7;
 /// Types and units count in any case; GridEvent has types in upper case, and units as written.
 std::string upper(std::string_view text);
 /// Payloads of this type are limits of power.
@@ -75,9 +78,25 @@ Result<std::vector<PlacedInterval>> place_intervals(const GridEvent& event, doub
                                                     const std::function<double(std::size_t interval)>& shift);
 
 struct SpanWindow {
-  double now_s = 0, repeats_until_s = 0;
-  std::size_t most_spans = 0;
+  /// Of one of so many events. What repeats without end is followed for seven to eight days.
+  SpanWindow(double from_s, std::size_t most, std::size_t events);
+  double now_s, repeats_until_s;
+  std::size_t most_spans;
 };
+
+/// A part of an interval that has one limit.
+struct LimitPart {
+  double from_s, to_s;
+  LimitKind kind;
+  double limit_w;
+};
+/// Several values divide the interval; without an end, the least of them holds throughout.
+void add_parts(const PlacedInterval& placed, LimitKind kind, const std::vector<std::optional<double>>& limits,
+               std::vector<LimitPart>& parts);
+/// The parts of an event, by their starts, as often as it repeats. What cannot be followed of a signal has no value.
+std::vector<LimitSpan> repeated(const GridEvent& event, const std::vector<PlacedInterval>& intervals,
+                                std::vector<LimitPart> parts, const SpanWindow& window);
+
 struct EventSpans {
   std::vector<LimitSpan> spans;
   std::vector<NotFollowed> not_followed;  ///< it is no limit, or the site has no watts for it
@@ -85,5 +104,28 @@ struct EventSpans {
 };
 EventSpans spans_of(const GridEvent& event, const std::vector<PlacedInterval>& intervals, const PayloadUnits& units,
                     const FollowSettings& settings, const SpanWindow& window);
+
+/// The limits that hold at one moment of a sweep over time.
+class ActiveLimits {
+ public:
+  void begin(const LimitSpan& span) { of(span.kind).emplace(span.priority, span.limit_w); }
+  void end(const LimitSpan& span) {
+    auto& limits = of(span.kind);
+    limits.erase(limits.find({span.priority, span.limit_w}));
+  }
+  /// Of the highest priority, the least one; nothing: none of that kind holds.
+  [[nodiscard]] std::optional<double> least(LimitKind kind) const {
+    const Limits& limits = limits_[static_cast<std::size_t>(kind)];
+    return limits.empty() ? std::nullopt : std::optional(limits.begin()->second);
+  }
+
+ private:
+  using Limits = std::multiset<std::pair<int, double>>;  ///< priority, watts: the first one holds
+  Limits& of(LimitKind kind) { return limits_[static_cast<std::size_t>(kind)]; }
+  std::array<Limits, kLimitKinds> limits_;
+};
+/// Calls `visit` now, and each time that a span begins or ends.
+void sweep_spans(const std::vector<LimitSpan>& spans, double now_s,
+                 const std::function<void(double at_s, const ActiveLimits& active)>& visit);
 
 }  // namespace perseus::openadr

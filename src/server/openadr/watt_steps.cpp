@@ -3,83 +3,38 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <iterator>
-#include <set>
 #include <utility>
 
 namespace perseus::openadr {
 namespace {
 
-constexpr double kRepeatedDays = 7;
 constexpr int kKeptPriority = 0;  // of all that is kept: the least of it holds
 constexpr std::size_t kMostSpans = 200'000;
 
-/// The limits that hold at one moment of a sweep over time.
-class ActiveLimits {
- public:
-  explicit ActiveLimits(const FollowSettings& settings) : settings_(settings) {}
-
-  void begin(const LimitSpan& span) { of(span.kind).emplace(span.priority, span.limit_w); }
-  void end(const LimitSpan& span) {
-    auto& limits = of(span.kind);
-    limits.erase(limits.find({span.priority, span.limit_w}));
+/// In watts; infinity: none.
+double limit_under(const ActiveLimits& active, const FollowSettings& settings) {
+  double least = kForever;
+  for (const LimitKind kind : {LimitKind::setpoint, LimitKind::level, LimitKind::alert, LimitKind::kept}) {
+    least = std::min(least, active.least(kind).value_or(kForever));
   }
-  /// In watts; infinity: none.
-  [[nodiscard]] double limit_w() const {
-    double least = kForever;
-    for (const LimitKind kind : {LimitKind::setpoint, LimitKind::level, LimitKind::alert, LimitKind::kept}) {
-      if (!of(kind).empty()) least = std::min(least, of(kind).begin()->second);
-    }
-    for (const LimitKind kind : {LimitKind::capacity, LimitKind::subscription}) {
-      if (!of(kind).empty()) return std::min(least, of(kind).begin()->second);
-    }
-    return settings_.default_limit ? std::min(least, settings_.default_limit->value()) : least;
+  for (const LimitKind kind : {LimitKind::capacity, LimitKind::subscription}) {
+    if (const auto limit_w = active.least(kind)) return std::min(least, *limit_w);
   }
-
- private:
-  using Limits = std::multiset<std::pair<int, double>>;  ///< priority, watts: the first one holds
-  Limits& of(LimitKind kind) { return limits_[static_cast<std::size_t>(kind)]; }
-  [[nodiscard]] const Limits& of(LimitKind kind) const { return limits_[static_cast<std::size_t>(kind)]; }
-
-  const FollowSettings& settings_;
-  std::array<Limits, kLimitKinds> limits_;
-};
+  return settings.default_limit ? std::min(least, settings.default_limit->value()) : least;
+}
 
 std::optional<Watts> limit_of(double limit_w) {
   return limit_w < kForever ? std::optional(Watts(limit_w)) : std::nullopt;
 }
 
 std::vector<WattStep> sweep(const std::vector<LimitSpan>& spans, const FollowSettings& settings, double now_s) {
-  struct Edge {
-    double at_s;
-    bool begins;
-    const LimitSpan* span;
-  };
-  std::vector<Edge> edges;
-  edges.reserve(2 * spans.size());
-  for (const LimitSpan& span : spans) {
-    edges.push_back({std::max(span.from_s, now_s), true, &span});
-    if (span.to_s < kForever) edges.push_back({span.to_s, false, &span});
-  }
-  std::ranges::sort(edges, {}, &Edge::at_s);
-  ActiveLimits active(settings);
   std::vector<WattStep> steps;
-  double at_s = now_s;
-  for (auto edge = edges.begin();;) {
-    for (; edge != edges.end() && edge->at_s <= at_s; ++edge) {
-      if (edge->begins) {
-        active.begin(*edge->span);
-      } else {
-        active.end(*edge->span);
-      }
-    }
-    const auto limit = limit_of(active.limit_w());
+  sweep_spans(spans, now_s, [&](double at_s, const ActiveLimits& active) {
+    const auto limit = limit_of(limit_under(active, settings));
     if (steps.empty() || steps.back().limit != limit) steps.push_back({at_s, limit});
-    if (edge == edges.end()) return steps;
-    at_s = edge->at_s;
-  }
+  });
+  return steps;
 }
 
 void keep_at_most(std::size_t count, std::vector<WattStep>& steps) {
@@ -209,10 +164,7 @@ FollowedSchedule watt_steps(std::span<const SeenEvent> events, const std::map<st
                             const FollowSettings& settings, const std::string& seed, double now_s,
                             const KnownLimits& known) {
   FollowedSchedule result;
-  SpanWindow window;
-  window.now_s = now_s;
-  window.repeats_until_s = (std::ceil(now_s / kSecondsPerDay) + kRepeatedDays) * kSecondsPerDay;
-  window.most_spans = kMostSpans / std::max<std::size_t>(1, events.size());
+  const SpanWindow window(now_s, kMostSpans, events.size());
   SpanCollector collector(program_units, settings, seed, known, window, result);
   for (const SeenEvent& seen : events) collector.add(seen);
   result.steps = collector.steps();
