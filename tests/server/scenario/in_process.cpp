@@ -118,34 +118,24 @@ void InProcess::hold_refining(bool hold) {
   settle();
 }
 
-bool InProcess::hold_work(bool hold) {
+void InProcess::hold_work(bool hold) {
   holding_ = hold;
-  if (!hold) {
-    for (Work& work : held_) submit(Kind::planning, std::move(work));
-    held_.clear();
-    settle();
-  }
-  return true;
+  if (hold) return;
+  for (Work& work : std::exchange(held_, {})) submit(Kind::planning, std::move(work));
+  settle();
 }
 
 void InProcess::to_store(std::function<void()> work) { (frozen_ ? at_store_ : queue_).push_back(std::move(work)); }
 
-bool InProcess::freeze_store(bool frozen) {
+void InProcess::freeze_store(bool frozen) {
   frozen_ = frozen;
-  if (frozen) return true;
-  std::ranges::move(at_store_, std::back_inserter(queue_));
-  at_store_.clear();
+  if (frozen) return;
+  std::ranges::move(std::exchange(at_store_, {}), std::back_inserter(queue_));
   settle();
-  return true;
 }
 
-bool InProcess::break_store(bool broken) {
-  if (broken) {
-    database_->failure = Error{ErrorCode::unavailable, "the disk is full"};
-  } else {
-    database_->failure.reset();
-  }
-  return true;
+void InProcess::break_store(bool broken) {
+  database_->failure = broken ? std::optional(Error{ErrorCode::unavailable, "the disk is full"}) : std::nullopt;
 }
 
 void InProcess::step(int pieces) {

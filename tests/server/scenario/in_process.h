@@ -53,7 +53,7 @@ class InProcess final : public ScenarioTarget, public work::Executor {
   /// The same, and the service is not woken at the end unless it asks for that.
   void go_to_as_due(double seconds);
   [[nodiscard]] double now_s() const override { return clock_.now_s(); }
-  bool hold_work(bool hold) override;
+  void hold_work(bool hold) override;
   void restart() override;
   void stop_and_start() override;
   /// The server is killed now and starts again at `seconds`; `meanwhile` is called every quarter of a second.
@@ -62,21 +62,19 @@ class InProcess final : public ScenarioTarget, public work::Executor {
   void lose_power();
   /// The machine sleeps: nothing happens until then.
   void sleep_until(double seconds);
-  bool break_store(bool broken) override;
-  bool freeze_store(bool frozen) override;
-  bool fill_disk(bool full) override {
+  void break_store(bool broken) override;
+  void freeze_store(bool frozen) override;
+  void fill_disk(bool full) override {
     database_->write_failure = full ? std::optional(Error{ErrorCode::unavailable, "the disk is full"}) : std::nullopt;
-    return true;
   }
   /// The store makes changes, and its answers are lost.
   void lose_answers(bool lost) {
     database_->lost_answer =
         lost ? std::optional(Error{ErrorCode::unavailable, "the connection broke during the commit"}) : std::nullopt;
   }
-  bool lose_job(const std::string& job) override {
-    const bool is_there = database_->has_job(job);
+  void lose_job(const std::string& job) override {
+    PERSEUS_CHECK(database_->has_job(job), "a job of the database");
     database_->remove_job(job);
-    return is_there;
   }
 
   void submit(Kind kind, Work work) override;

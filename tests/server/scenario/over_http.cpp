@@ -104,18 +104,14 @@ void OverHttp::go_to(double seconds) {
   inner_.go_to(seconds);
   settle();
 }
-bool OverHttp::hold_work(bool hold) {
-  const bool held = inner_.hold_work(hold);
+void OverHttp::hold_work(bool hold) {
+  inner_.hold_work(hold);
   settle();
-  return held;
 }
-bool OverHttp::break_store(bool broken) { return inner_.break_store(broken); }
-bool OverHttp::freeze_store(bool frozen) {
-  const bool done = inner_.freeze_store(frozen);
+void OverHttp::freeze_store(bool frozen) {
+  inner_.freeze_store(frozen);
   settle();
-  return done;
 }
-bool OverHttp::lose_job(const std::string& job) { return inner_.lose_job(job); }
 
 namespace {
 

@@ -41,13 +41,13 @@ class OverHttp final : public ScenarioTarget {
   void close_wait(int wait) override;
   void go_to(double seconds) override;
   [[nodiscard]] double now_s() const override { return inner_.now_s(); }
-  bool hold_work(bool hold) override;
+  void hold_work(bool hold) override;
   void restart() override;
   void stop_and_start() override;
-  bool break_store(bool broken) override;
-  bool freeze_store(bool frozen) override;
-  bool fill_disk(bool full) override { return inner_.fill_disk(full); }
-  bool lose_job(const std::string& job) override;
+  void break_store(bool broken) override { inner_.break_store(broken); }
+  void freeze_store(bool frozen) override;
+  void fill_disk(bool full) override { inner_.fill_disk(full); }
+  void lose_job(const std::string& job) override { inner_.lose_job(job); }
 
  private:
   class Client;

@@ -60,20 +60,20 @@ class ScenarioTarget {
   /// Sets the clock to this many seconds after the scenario's start; everything due by then happens.
   virtual void go_to(double seconds) = 0;
   [[nodiscard]] virtual double now_s() const = 0;
-  /// Pauses work outside the I/O thread, or resumes it. False: this target cannot.
-  virtual bool hold_work(bool hold) = 0;
+  /// Pauses work outside the I/O thread, or resumes it.
+  virtual void hold_work(bool hold) = 0;
   /// The server is killed (kill -9) and starts again on the same data.
   virtual void restart() = 0;
   /// The server stops in order (SIGTERM) and starts again on the same data.
   virtual void stop_and_start() = 0;
-  /// The database stops answering, or answers again. False: this target cannot.
-  virtual bool break_store(bool broken) = 0;
-  /// The database accepts calls but answers none, or answers them now. False: this target cannot.
-  virtual bool freeze_store(bool frozen) = 0;
-  /// The database is read-only, or accepts changes again. False: this target cannot.
-  virtual bool fill_disk(bool full) = 0;
-  /// Removes the job from the database without notifying any server. False: this target cannot.
-  virtual bool lose_job(const std::string& job) = 0;
+  /// The database stops answering, or answers again.
+  virtual void break_store(bool broken) = 0;
+  /// The database accepts calls but answers none, or answers them now.
+  virtual void freeze_store(bool frozen) = 0;
+  /// The database is read-only, or accepts changes again.
+  virtual void fill_disk(bool full) = 0;
+  /// Removes the job from the database without notifying any server.
+  virtual void lose_job(const std::string& job) = 0;
 };
 
 /// Runs the text; `name` stands for the file in messages, `folder` contains the profiles that it names.

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <optional>
 #include <sstream>
 #include <vector>
 
@@ -17,9 +20,31 @@ struct Step {
   std::optional<double> limit_w;
 };
 struct Domain {
-  std::string name, parent, constant_w = "0", window_s = {}, accelerator_w = {};
-  std::vector<Step> limits;
+  std::string name, parent = {};
+  std::optional<double> constant_w = {}, window_s = {}, accelerator_w = {};
+  std::vector<Step> limits = {};
 };
+struct Reading {
+  std::string domain;
+  std::optional<double> at_s, power_w;
+};
+void describe(auto& f, const Step& limit) {
+  f.always("from_s", limit.from_s);
+  f("limit_w", limit.limit_w);
+}
+void describe(auto& f, const Domain& domain) {
+  f.always("name", domain.name);
+  f("parent", domain.parent);
+  f("constant_w", domain.constant_w);
+  f("window_s", domain.window_s);
+  f("accelerator_w", domain.accelerator_w);
+  f.always("limits", domain.limits);
+}
+void describe(auto& f, const Reading& reading) {
+  f.always("domain", reading.domain);
+  f("power_w", reading.power_w);
+  f("at_s", reading.at_s);
+}
 
 Result<std::vector<Step>> limits_of(const std::string& text, double start_s) {
   std::vector<Step> steps;
@@ -45,90 +70,53 @@ bool is_true(formats::JsonFields& fields, std::string_view member) {
 }  // namespace
 
 Result<std::string> site_document(const ScenarioStep& step, double start_s) {
+  static const std::map<std::string_view, std::optional<double> Domain::*> of_domains{
+      {"constant", &Domain::constant_w}, {"window", &Domain::window_s}, {"accelerator_w", &Domain::accelerator_w}};
   std::vector<Domain> domains;
-  std::vector<std::pair<std::string, std::string>> hosts, prefixes, numbers;
-  for (const ScenarioStep::Option& option : step.options) {
-    const auto named = [&](std::string_view kind) { return option.name.starts_with(kind); };
-    if (named("host.")) {
-      hosts.emplace_back(option.name.substr(5), option.value);
-    } else if (named("prefix.")) {
-      prefixes.emplace_back(option.name.substr(7), option.value);
-    } else if (named("constant.")) {
-      for (Domain& domain : domains) {
-        if (domain.name == option.name.substr(9)) domain.constant_w = option.value;
-      }
-    } else if (named("window.")) {
-      for (Domain& domain : domains) {
-        if (domain.name == option.name.substr(7)) domain.window_s = option.value;
-      }
-    } else if (named("accelerator_w.")) {
-      for (Domain& domain : domains) {
-        if (domain.name == option.name.substr(14)) domain.accelerator_w = option.value;
-      }
-    } else if (named("parent.")) {
-      for (Domain& domain : domains) {
-        if (domain.name == option.name.substr(7)) domain.parent = option.value;
-      }
-    } else if (option.name == "lease" || option.name == "dwell") {
-      numbers.emplace_back(option.name + "_s", option.value);
-    } else if (option.name == "pacing") {
-      numbers.emplace_back(option.name, option.value == "yes" ? "true" : "false");
-    } else if (option.name == "pue" || option.name == "least_rate" || option.name == "accelerator_w" ||
-               option.name == "admission_s") {
-      numbers.emplace_back(option.name, option.value);
-    } else {
-      const auto limits = limits_of(option.value, start_s);
+  std::vector<std::map<std::string, std::string>> hosts;
+  std::vector<std::pair<std::string, std::string>> numbers;
+  for (const auto& [name, relation, value] : step.options) {
+    const std::size_t dot = name.find('.');
+    const std::string kind = name.substr(0, dot), of = dot == std::string::npos ? "" : name.substr(dot + 1);
+    const auto domain = std::ranges::find(domains, of, &Domain::name);
+    if (of.empty() && (kind == "lease" || kind == "dwell")) {
+      numbers.emplace_back(name + "_s", value);
+    } else if (of.empty() && kind == "pacing") {
+      numbers.emplace_back(name, value == "yes" ? "true" : "false");
+    } else if (of.empty() &&
+               (kind == "pue" || kind == "least_rate" || kind == "accelerator_w" || kind == "admission_s")) {
+      numbers.emplace_back(name, value);
+    } else if (of.empty()) {
+      const auto limits = limits_of(value, start_s);
       if (!limits) return limits.error();
-      domains.push_back({option.name, "", "0", "", "", *limits});
+      domains.push_back({.name = name, .limits = *limits});
+    } else if (kind == "host" || kind == "prefix") {
+      hosts.push_back({{kind, of}, {"domain", value}});
+    } else if (domain == domains.end()) {
+      return wrong_step(fmt::format("{}: no domain '{}' before it", name, of));
+    } else if (kind == "parent") {
+      domain->parent = value;
+    } else if (const auto member = of_domains.find(kind); member != of_domains.end()) {
+      (*domain).*(member->second) = formats::number_in<double>(value);
+    } else {
+      return wrong_step(fmt::format("site: no option '{}'", name));
     }
   }
   return json_object([&](JsonWriter& f) {
     for (const auto& [name, value] : numbers) f.always(name, JsonRaw{value});
-    f.always("domains", JsonList{domains, [](const Domain& domain) {
-                                   return JsonObject{[&domain](JsonWriter& of) {
-                                     of.always("name", domain.name);
-                                     of("parent", domain.parent);
-                                     of.always("constant_w", JsonRaw{domain.constant_w});
-                                     if (!domain.window_s.empty()) of.always("window_s", JsonRaw{domain.window_s});
-                                     if (!domain.accelerator_w.empty()) {
-                                       of.always("accelerator_w", JsonRaw{domain.accelerator_w});
-                                     }
-                                     of.always("limits", JsonList{domain.limits, [](const Step& limit) {
-                                                                    return JsonObject{[&limit](JsonWriter& at) {
-                                                                      at.always("from_s", limit.from_s);
-                                                                      at("limit_w", limit.limit_w);
-                                                                    }};
-                                                                  }});
-                                   }};
-                                 }});
-    std::vector<std::tuple<std::string, std::string, std::string>> rules;
-    for (const auto& [name, domain] : hosts) rules.emplace_back("host", name, domain);
-    for (const auto& [name, domain] : prefixes) rules.emplace_back("prefix", name, domain);
-    f.always("hosts", JsonList{rules, [](const auto& rule) {
-                                 return JsonObject{[&rule](JsonWriter& of) {
-                                   of.always(std::get<0>(rule), std::get<1>(rule));
-                                   of.always("domain", std::get<2>(rule));
-                                 }};
-                               }});
+    f.always("domains", domains);
+    f.always("hosts", hosts);
   });
 }
 
 Result<std::string> meter_readings(const ScenarioStep& step, double start_s) {
   std::optional<double> at_s;
   if (step.find("at")) at_s = start_s + step.number("at", 0);
-  std::vector<std::pair<std::string, std::string>> readings;
+  std::vector<Reading> readings;
   for (const ScenarioStep::Option& option : step.options) {
-    if (option.name != "at") readings.emplace_back(option.name, option.value);
+    if (option.name != "at") readings.push_back({option.name, at_s, formats::number_in<double>(option.value)});
   }
-  return json_object([&](JsonWriter& f) {
-    f.always("readings", JsonList{readings, [&at_s](const auto& reading) {
-                                    return JsonObject{[&reading, &at_s](JsonWriter& of) {
-                                      of.always("domain", reading.first);
-                                      of.always("power_w", JsonRaw{reading.second});
-                                      of("at_s", at_s);
-                                    }};
-                                  }});
-  });
+  return json_object([&](JsonWriter& f) { f.always("readings", readings); });
 }
 
 AdmissionStep admission_step(const ScenarioStep& step, const std::map<std::string, std::string>& job_ids) {
