@@ -257,6 +257,8 @@ class Site(SiteCase):
                 "iteration_time_s": [plan["iteration_time_s"]] * 20, "iteration_energy_j": [900.0] * 20})[0], 200)
         until(lambda: "not safe: hall: its jobs report " in self.server.cli("site", "status").stdout)
         self.server.cli("site", "clear")
+        # A change applies, and is answered, before its events are stored.
+        until(lambda: len(self.server.ask("GET", "/v1/events/recent?kind=limit_changed")[1]["events"]) == 5)
         events = self.server.ask("GET", "/v1/events/recent?kind=limit_changed")[1]["events"]
         texts = [(event["job"], event["text"]) for event in sorted(events, key=lambda one: (one["at_s"], one["job"]))]
         self.assertEqual(texts, [("site/hall", "limit from now on: 1000 kW; before: none"),
