@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/median.h"
+#include "evaluation/calibration/allowed_links.h"
 #include "planning/checker/plan_run.h"
 
 namespace perseus::calibration {
