@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "command_line/command.h"
 #include "io/formats/number.h"
 
 namespace perseus::cli {
