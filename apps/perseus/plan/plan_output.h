@@ -32,14 +32,13 @@
 
 namespace perseus::cli {
 
-// Plans to draw, as they run with a switch latency.
-// Problem: pictures and traces draw each computation at the time and energy of its own option. With a switch latency it
-//          runs in part at the clock of the computation before it.
-// Input:   a valid DAG, plans that fit it, the switch latency that they were made for.
-// Output:  a DAG with the same computations. Without a switch latency, it is the same DAG with the same plans. With
-//          one, each computation has a type of its own with an option for each plan: its clock, and the time and energy
-//          that the checker simulates (planning/checker/plan_run.h).
-
+/// Plans to draw, as they run with a switch latency.
+/// Problem: pictures and traces draw each computation at the time and energy of its own option. With a switch latency
+///          it runs in part at the clock of the computation before it.
+/// Input:   a valid DAG, plans that fit it, the switch latency that they were made for.
+/// Output:  a DAG with the same computations. Without a switch latency, it is the same DAG with the same plans. With
+///          one, each computation has a type of its own with an option for each plan: its clock, and the time and
+///          energy that the checker simulates (planning/checker/plan_run.h).
 class DrawnPlans {
  public:
   DrawnPlans(const model::ComputationDag& dag, const std::vector<report::DrawnPlan>& plans, Seconds switch_latency);

@@ -29,11 +29,8 @@ std::vector<double> ticks_within(double low, double high, int count);
 /// A tick's label with as many decimals as its distance to the next one needs.
 std::string tick_label(double value, const std::vector<double>& ticks);
 
-// Escapes names from files for HTML and XML.
-// Input:   any bytes.
-// Output:  valid UTF-8 without control characters (bytes that are not UTF-8 become U+FFFD), escaped.
-
-/// For text and double- or single-quoted attributes of HTML and XML.
+/// Any bytes, such as names from files, for text and quoted attributes of HTML and XML: valid UTF-8 without control
+/// characters (bytes that are not UTF-8 become U+FFFD), escaped.
 std::string escape_markup(std::string_view text);
 
 }  // namespace perseus::report

@@ -12,9 +12,9 @@
 
 namespace perseus::site_emulator {
 
-// Energy of one iteration of one pipeline since its beginning, at any moment of it.
-// Problem: the power of thousands of jobs over a day, without a step per computation: the energy between two moments is
-//          a difference of two values of this function.
+/// Energy of one iteration of one pipeline since its beginning, at any moment of it.
+/// Problem: the power of thousands of jobs over a day, without a step per computation: the energy between two moments
+///          is a difference of two values of this function.
 /// Input:   power above waiting as changes in ascending time; the power of waiting; the iteration's length, pause
 ///          included. No change is later than that, except in iterations that a raise cuts short during their pause.
 /// Output:  J since the beginning, linear between changes.

@@ -139,13 +139,6 @@ void unmap_mailbox(Mailbox* mailbox) noexcept;
 /// Size of the mapping: whole pages.
 std::size_t mailbox_bytes() noexcept;
 
-// Mailboxes of this process's clock controllers, for its end: at exit the helpers give all clocks back.
-// Problem: if this process is process 1 of a container, its end kills the helper too, so the clock must be given back
-//          before. A forked child owns no helper.
-// Input:   mailboxes of controllers, while they live.
-// Output:  at exit, a request to unlock in each mailbox of this process; waits up to 2 s for the helpers' answers. A
-//          line on standard error for each clock that stays locked.
-
 /// Number of forks between the process that loaded this code and this process; counted from prepare_process() on.
 /// Inline: every call of ClockController::set() reads it.
 inline std::atomic<int>& fork_generation() {
@@ -153,7 +146,9 @@ inline std::atomic<int>& fork_generation() {
   return generation;
 }
 
-/// Counts forks, and gives clocks back at exit, from now on.
+/// From now on, counts forks (a forked child owns no helper), and at exit asks in each open mailbox of this process to
+/// unlock, waits up to 2 s for the helpers' answers, and prints a line for each clock that stays locked: where this
+/// process is process 1 of a container, its end kills the helpers too.
 void prepare_process();
 
 /// `wake`: the eventfd of the helper; `generation`: of the process that owns the mailbox; `left_locked`: at exit, once
