@@ -15,7 +15,6 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/jitter.h"
 #include "evaluation/calibration/calibrate.h"
 #include "evaluation/calibration/least_squares.h"
 #include "io/formats/csv.h"
@@ -25,6 +24,7 @@
 #include "planning/model/build_dag.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/look_up.h"
+#include "tests/support/jitter.h"
 
 namespace perseus {
 namespace {

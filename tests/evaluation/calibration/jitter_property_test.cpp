@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "bench/jitter.h"
 #include "oracles/instances.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/make_schedule.h"
 #include "planning/model/reference_plans.h"
+#include "tests/support/jitter.h"
 #include "tests/support/model_samples.h"
 #include "tests/support/synthetic_trace.h"
 

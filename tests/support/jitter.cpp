@@ -1,4 +1,4 @@
-#include "bench/jitter.h"
+#include "tests/support/jitter.h"
 
 #include <algorithm>
 #include <cmath>
