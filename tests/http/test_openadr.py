@@ -420,6 +420,15 @@ class Reports(FollowCase):
         until(lambda: sum(call[1].startswith("/events?") for call in self.vtn.calls) > 12)
         self.assertEqual(sum("not granted" in line for line in self.log), 1)
 
+    def test_each_token_has_the_scope_that_was_asked_for(self):
+        self.vtn.refused_scopes = {"read_targets", "write_reports"}
+        self.ask(asks("USAGE"))
+        self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
+        done = self.once("--scope", "read_all", "--report-scope", "report_all")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.receiver.limits(), [500e3])
+        self.assertNotIn("not granted", done.stderr)
+
     def test_powers_that_are_not_known_are_missing(self):
         self.receiver.proof.clear()
         self.ask(asks("USAGE"))

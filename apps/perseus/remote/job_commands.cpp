@@ -1,6 +1,4 @@
 // perseus job: lists, shows, finishes and deletes a server's jobs.
-#include <fmt/format.h>
-
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
@@ -129,7 +127,7 @@ ListForm history_form() {
 void add_job_history(CLI::App& group, Command& command) {
   struct Wanted {
     std::string job, step = "minute";
-    std::optional<double> from_s, to_s;
+    std::optional<double> from_s;
   };
   auto wanted = std::make_shared<Wanted>();
   auto* history = add_list_action(group, command, "history",
@@ -137,8 +135,7 @@ void add_job_history(CLI::App& group, Command& command) {
                                   history_form(), [wanted](const http::HttpPeer& peer) -> Result<std::string> {
                                     const auto job = job_meant(peer, wanted->job);
                                     if (!job) return job.error();
-                                    std::string target = job_path(*job, "/history?step=" + wanted->step);
-                                    if (wanted->to_s) target += fmt::format("&to={:.0f}", *wanted->to_s);
+                                    const std::string target = job_path(*job, "/history?step=" + wanted->step);
                                     return pages_in_time(peer, target, wanted->from_s, "buckets");
                                   });
   history->add_option("JOB", wanted->job, kJobMeaning)->required();
@@ -147,9 +144,7 @@ void add_job_history(CLI::App& group, Command& command) {
               CLI::IsMember({"minute", "hour", "day"}).description(""));
   constexpr double latest_s = 1e11;
   add_value(*history, "--from S", wanted->from_s,
-            "Beginning, in seconds since 1970 (default: a day before the end, for hours and days a year)",
-            number_within(0, latest_s, "s"));
-  add_value(*history, "--to S", wanted->to_s, "End, in seconds since 1970 (default: now)",
+            "Beginning, in seconds since 1970 (default: a day ago, for hours and days a year)",
             number_within(0, latest_s, "s"));
 }
 

@@ -159,7 +159,6 @@ struct CalibrateOptions {
   std::string ops;
   std::string iterations;
   std::optional<double> blocking_power_w;
-  int ranks_per_node = 0;
   std::string out;
   std::optional<bool> progress;
 };
@@ -179,7 +178,6 @@ Result<CalibrationOutcome> calibrate_all(const CalibrateOptions& options) {
   if (!trace) return trace.error();
   calibration::CalibrationOptions fit;
   if (options.blocking_power_w) fit.power.blocking_power = Watts(*options.blocking_power_w);
-  fit.timing.ranks_per_node = options.ranks_per_node;
   const int num_plans = static_cast<int>(trace->plans.size());
   if (num_plans < 2) {
     return Error{
@@ -362,10 +360,6 @@ void add_calibrate(CLI::App& app, Command& command) {
   calibrate->add_option("ITERS", options->iterations, "Trace of whole iterations: CSV or gzipped CSV")->required();
   add_value(*calibrate, "--blocking-power W", options->blocking_power_w,
             "Power of one waiting accelerator, in watts (default: fitted)", number_within(0, 1e6, "W"));
-  add_value(*calibrate, "--ranks-per-node N", options->ranks_per_node,
-            "Ranks of a pipeline that share a node: fit one latency within nodes and one between nodes (default: "
-            "half of the ranks, if that predicts better)",
-            whole_number_within(1, 1 << 16));
   add_value(*calibrate, "--out DIR", options->out,
             "Write profile.csv, constants.json and predictions.csv to this directory");
   add_progress_flag(*calibrate, options->progress);
