@@ -11,6 +11,7 @@
 #include <boost/json/parse.hpp>
 #include <cmath>
 #include <ctime>
+#include <functional>
 #include <utility>
 
 #include "base/error_table.h"
@@ -163,28 +164,51 @@ Result<std::string> call_server_with(const std::string& file, const http::HttpPe
   return refused;
 }
 
-Result<std::string> call_pages(const http::HttpPeer& peer, const http::HttpCall& call, std::string_view list) {
+namespace {
+
+/// The last page, with the rows of all in its member `list`. `following`: the page after an answer, if there is one.
+Result<std::string> all_pages(const http::HttpPeer& peer, http::HttpCall page, std::string_view list,
+                              const std::function<std::optional<std::string>(const json::object&)>& following) {
   json::array all;
-  http::HttpCall page = call;
   while (true) {
     const auto body = call_server(peer, page);
     if (!body) return body.error();
     boost::system::error_code problem;
-    json::value value = json::parse(*body, problem);
-    json::value* const rows = problem || !value.is_object() ? nullptr : value.get_object().if_contains(list);
+    json::value answer = json::parse(*body, problem);
+    json::value* const rows = problem || !answer.is_object() ? nullptr : answer.get_object().if_contains(list);
     if (rows == nullptr || !rows->is_array()) {
       return Error{ErrorCode::unavailable, fmt::format("{} answered without a list of {}", peer.url, list)};
     }
     for (json::value& row : rows->get_array()) all.push_back(std::move(row));
-    const json::value* const next = value.get_object().if_contains("next");
-    if (next == nullptr || !(next->is_string() || next->is_int64())) {
-      value.get_object()[list] = std::move(all);
-      return formats::json_text(value);
+    const auto next = following(answer.get_object());
+    if (!next) {
+      answer.get_object()[list] = std::move(all);
+      return formats::json_text(answer);
     }
-    const std::string after = next->is_string() ? std::string(next->get_string().c_str()) : formats::json_text(*next);
-    page.target =
-        call.target + (call.target.find('?') == std::string::npos ? "?" : "&") + "after=" + http::percent_encode(after);
+    page.target = *next;
   }
+}
+
+}  // namespace
+
+Result<std::string> call_pages(const http::HttpPeer& peer, const http::HttpCall& call, std::string_view list) {
+  return all_pages(peer, call, list, [&](const json::object& answer) -> std::optional<std::string> {
+    const json::value* const next = answer.if_contains("next");
+    if (next == nullptr || !(next->is_string() || next->is_int64())) return std::nullopt;
+    const std::string after = next->is_string() ? std::string(next->get_string().c_str()) : formats::json_text(*next);
+    return call.target + (call.target.find('?') == std::string::npos ? "?" : "&") +
+           "after=" + http::percent_encode(after);
+  });
+}
+
+Result<std::string> pages_in_time(const http::HttpPeer& peer, const std::string& target, std::optional<double> from_s,
+                                  std::string_view list) {
+  const std::string first = from_s ? fmt::format("{}&from={:.0f}", target, *from_s) : target;
+  return all_pages(peer, {"GET", first, ""}, list, [&](const json::object& answer) -> std::optional<std::string> {
+    const json::value* const next = answer.if_contains("next_s");
+    if (next == nullptr || !next->is_int64()) return std::nullopt;
+    return fmt::format("{}&from={}", target, next->get_int64());
+  });
 }
 
 Result<int> print_answer(const http::HttpPeer& peer, const Result<std::string>& body, bool as_json) {
@@ -206,31 +230,6 @@ std::string answer_text(const json::value& answer) {
   std::string text;
   append_lines(text, answer, "", nullptr);
   return text;
-}
-
-namespace json = boost::json;
-
-Result<std::string> pages_in_time(const http::HttpPeer& peer, const std::string& target, std::optional<double> from_s,
-                                  const char* list) {
-  json::array all;
-  std::string page = from_s ? fmt::format("{}&from={:.0f}", target, *from_s) : target;
-  while (true) {
-    const auto body = call_server(peer, {"GET", page, ""});
-    if (!body) return body.error();
-    boost::system::error_code problem;
-    json::value answer = json::parse(*body, problem);
-    json::value* const rows = problem || !answer.is_object() ? nullptr : answer.get_object().if_contains(list);
-    if (rows == nullptr || !rows->is_array()) {
-      return Error{ErrorCode::unavailable, fmt::format("{} answered without a list of {}", peer.url, list)};
-    }
-    for (json::value& row : rows->get_array()) all.push_back(std::move(row));
-    const json::value* const next = answer.get_object().if_contains("next_s");
-    if (next == nullptr || !next->is_int64()) {
-      answer.get_object()[list] = std::move(all);
-      return formats::json_text(answer);
-    }
-    page = fmt::format("{}&from={}", target, next->get_int64());
-  }
 }
 
 }  // namespace perseus::cli

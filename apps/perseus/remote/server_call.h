@@ -34,13 +34,13 @@ Result<int> print_answer(const http::HttpPeer& peer, const Result<std::string>& 
 /// with the lists of all pages in its member `list`; unavailable for an answer without that list.
 /// `target`: with a query, to which the beginning is added.
 Result<std::string> pages_in_time(const http::HttpPeer& peer, const std::string& target, std::optional<double> from_s,
-                                  const char* list);
+                                  std::string_view list);
 
-// Formats a server's JSON response as text: one member a line, nested members indented.
-// Input:   any JSON value; a member whose name ends in _s, _j, _w, _w_per_s, _pct or _mhz is a number in that unit.
-// Output:  numbers with their unit instead of the ending: "energy: 1,155.5 J". Times since 1970 (from 1e9 s on; from_s)
-//          become UTC as in RFC 3339: "deployed: 2026-11-22T21:31:21Z"; durations from 2 min on are in min, h or days.
-
+/// A server's JSON response as text: one member a line, nested members indented.
+/// Input:   any JSON value; a member whose name ends in _s, _j, _w, _w_per_s, _pct or _mhz is a number in that unit.
+/// Output:  numbers with their unit instead of the ending: "energy: 1,155.5 J". Times since 1970 (from 1e9 s on;
+///          from_s) become UTC as in RFC 3339: "deployed: 2026-11-22T21:31:21Z"; durations from 2 min on are in min, h
+///          or days.
 std::string answer_text(const boost::json::value& answer);
 /// One member, on one line: its number with the unit that its name ends in.
 std::string member_text(std::string_view name, const boost::json::value& value);
