@@ -16,6 +16,7 @@
 #include "io/formats/boost_json_text.h"
 #include "planning/checker/plan_run.h"
 #include "planning/model/reference_plans.h"
+#include "remote/answer_members.h"
 
 namespace perseus::cli {
 namespace {
@@ -217,8 +218,7 @@ class DemoRun final : public Story<DemoMeasurement> {
       const auto answer =
           server_.ask("GET", fmt::format("{}/ranks/{}/plan?have=0&wait_s=5", training_.job_path(), rank));
       if (!answer) return answer.error();
-      const auto* object = answer->if_object();
-      const auto* clocks = object != nullptr ? object->if_contains("clocks") : nullptr;
+      const auto* clocks = member_in(*answer, "clocks");
       if (clocks == nullptr || !clocks->is_array()) return Ok{};
       if (!apply_clocks(job_.dag, rank, clocks->get_array(), plan)) return Ok{};
       m_.planned_time_s = number_at(*answer, {"iteration_time_s"});

@@ -13,6 +13,7 @@
 #include "base/standard_streams.h"
 #include "command_line/interrupt.h"
 #include "io/formats/number.h"
+#include "remote/answer_members.h"
 #include "simulation/replay/kernel_state.h"
 
 namespace perseus::cli {
@@ -27,8 +28,7 @@ constexpr double kAnswerSilence_s = 5;  // without an answer: print that
 const json::value* value_at(const json::value& value, std::initializer_list<std::string_view> path) {
   const json::value* at = &value;
   for (const std::string_view name : path) {
-    const auto* object = at->if_object();
-    at = object != nullptr ? object->if_contains(name) : nullptr;
+    at = member_in(*at, name);
     if (at == nullptr) return nullptr;
   }
   return at;

@@ -17,6 +17,7 @@
 #include "io/formats/profile_csv.h"
 #include "io/formats/transfer_latency_text.h"
 #include "io/report/format.h"
+#include "remote/answer_members.h"
 
 namespace perseus::cli {
 namespace {
@@ -221,11 +222,8 @@ Error DemoTraining::no_plan_in_force() {
   std::string why;
   if (const auto job = server_.ask("GET", job_path())) {
     why = text_at(*job, {"reason"});
-    const auto* dropped = job->is_object() ? job->get_object().if_contains("plans_dropped") : nullptr;
-    if (dropped != nullptr && dropped->is_array()) {
-      for (const json::value& text : dropped->get_array()) {
-        if (text.is_string()) why = text.get_string().c_str();
-      }
+    for (const json::value& text : list_in(*job, "plans_dropped")) {
+      if (text.is_string()) why = text.get_string().c_str();
     }
   }
   return {ErrorCode::unavailable,

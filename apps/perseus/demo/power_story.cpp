@@ -19,6 +19,7 @@
 #include "demo/demo_stage.h"
 #include "demo/power_story_jobs.h"
 #include "io/formats/boost_json_text.h"
+#include "remote/answer_members.h"
 #include "simulation/simulated_gpu/site_meter.h"
 
 namespace perseus::cli {
@@ -427,9 +428,9 @@ class PowerStory final : public Story<PowerMeasurement> {
     read_s_ = now_s();
     const auto power = server_.ask("GET", "/v1/site/power");
     if (!power) return power.error();
-    const auto* domains = power->as_object().if_contains("domains");
-    if (domains == nullptr || !domains->is_array() || domains->get_array().empty()) return Ok{};
-    const json::value& hall = domains->get_array().front();
+    const json::array& domains = list_in(*power, "domains");
+    if (domains.empty()) return Ok{};
+    const json::value& hall = domains.front();
     counted_w_ = number_at(hall, {"counted_w"});
     m_.server.push_back({now_s(), number_at(hall, {"planned_w"}), *counted_w_});
     const double metered_w = replay::mean_power_w(readings(*meter_), now_s() - 2 - m_.window_s, now_s());

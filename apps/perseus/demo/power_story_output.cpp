@@ -15,6 +15,7 @@
 #include "io/report/format.h"
 #include "io/report/line_chart.h"
 #include "io/report/static_page.h"
+#include "remote/answer_members.h"
 
 namespace perseus::cli {
 namespace {
@@ -160,10 +161,7 @@ std::string chart(const PowerMeasurement& m) {
 
 report::TextRows proof_rows(const PowerMeasurement& m) {
   report::TextRows t{{"minute", "readings", "limit", "planned", "counted", "reported", "over", "rate lost"}, {}};
-  const auto* object = m.proof.if_object();
-  const auto* entries = object != nullptr ? object->if_contains("entries") : nullptr;
-  if (entries == nullptr || !entries->is_array()) return t;
-  for (const json::value& entry : entries->get_array()) {
+  for (const json::value& entry : list_in(m.proof, "entries")) {
     const double start_s = number_at(entry, {"start_s"});
     const auto power = [&](std::string_view key) {
       const double power_w = number_at(entry, {key}, -1);

@@ -21,6 +21,7 @@
 #include "io/formats/boost_json_text.h"
 #include "io/formats/csv.h"
 #include "io/report/table.h"
+#include "remote/answer_members.h"
 #include "remote/server_call.h"
 
 namespace perseus::cli {
@@ -251,11 +252,11 @@ const ListColumn* column_named(const ListForm& form, const std::string& name) {
 Result<std::string> list_text(const std::string& body, const ListForm& form, const ListOptions& options) {
   boost::system::error_code problem;
   json::value answer = json::parse(body, problem);
-  json::value* const list = problem || !answer.is_object() ? nullptr : answer.get_object().if_contains(form.member);
-  if (list == nullptr || !list->is_array()) {
+  json::array* const list = list_to_change(answer, form.member);
+  if (list == nullptr) {
     return Error{ErrorCode::unavailable, fmt::format("the server answered without a list of {}", form.member)};
   }
-  json::array& rows = list->get_array();
+  json::array& rows = *list;
   if (!options.sort.empty()) {
     sort_rows(rows, *column_named(form, options.sort), options.reverse);
   } else if (options.reverse) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io/formats/boost_json_text.h"
+#include "remote/answer_members.h"
 #include "remote/server_call.h"
 
 namespace perseus::cli {
@@ -18,12 +19,6 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kCandidatesShown = 8;
-
-/// The text of a member, or "".
-std::string text_in(const json::object& row, std::string_view member) {
-  const json::value* const value = row.if_contains(member);
-  return value != nullptr && value->is_string() ? std::string(value->get_string().c_str()) : std::string();
-}
 
 Result<json::array> jobs_in(const http::HttpPeer& peer, const std::string& filter) {
   const auto body = call_pages(peer, {"GET", "/v1/jobs?limit=1000" + filter, ""}, "jobs");
@@ -82,8 +77,8 @@ Result<std::string> job_meant(const http::HttpPeer& peer, const std::string& tex
   if (!jobs) return jobs.error();
   std::vector<std::pair<std::string, std::string>> named, beginning;  // id and name
   for (const json::value& row : *jobs) {
-    const std::string id = text_in(row.as_object(), "id");
-    const std::string name = text_in(row.as_object(), "name");
+    const std::string id = text_in(row, "id");
+    const std::string name = text_in(row, "name");
     if (id == text) return id;
     if (name == text) named.emplace_back(id, name);
     if (id.starts_with(text) || name.starts_with(text)) beginning.emplace_back(id, name);
@@ -108,12 +103,10 @@ Result<std::string> list_over_jobs(const http::HttpPeer& peer, const std::string
   const auto body = call_server(peer, {"GET", job_path(*id), ""});
   if (!body) return body.error();
   boost::system::error_code problem;
-  const json::value view = json::parse(*body, problem);
-  const json::value* const things = problem || !view.is_object() ? nullptr : view.get_object().if_contains(member);
+  const json::value view = json::parse(*body, problem);  // null where the answer is not JSON
   json::array all;
-  if (things == nullptr || !things->is_array()) return formats::json_text(json::object{{member, std::move(all)}});
-  for (const json::value& thing : things->get_array()) {
-    json::object row{{"job", *id}, {"job_name", text_in(view.get_object(), "name")}};
+  for (const json::value& thing : list_in(view, member)) {
+    json::object row{{"job", *id}, {"job_name", text_in(view, "name")}};
     for (const auto& [name, value] : thing.as_object()) row[name] = value;
     all.push_back(std::move(row));
   }

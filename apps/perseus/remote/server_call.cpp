@@ -17,6 +17,7 @@
 #include "base/error_table.h"
 #include "io/formats/boost_json_text.h"
 #include "io/report/format.h"
+#include "remote/answer_members.h"
 
 namespace perseus::cli {
 namespace {
@@ -31,8 +32,7 @@ Error error_of(const http::HttpPeer& peer, const http::HttpReply& reply) {
   }
   boost::system::error_code problem;
   const json::value body = json::parse(reply.body, problem);
-  const auto* object = problem ? nullptr : body.if_object();
-  const auto* detail = object != nullptr ? object->if_contains("detail") : nullptr;
+  const auto* detail = member_in(body, "detail");
   std::string message = detail != nullptr && detail->is_string()
                             ? std::string(detail->get_string().c_str())
                             : fmt::format("the server answered {} {}", reply.status, http::reason_phrase(reply.status));
@@ -168,19 +168,19 @@ namespace {
 
 /// The last page, with the rows of all in its member `list`. `following`: the page after an answer, if there is one.
 Result<std::string> all_pages(const http::HttpPeer& peer, http::HttpCall page, std::string_view list,
-                              const std::function<std::optional<std::string>(const json::object&)>& following) {
+                              const std::function<std::optional<std::string>(const json::value&)>& following) {
   json::array all;
   while (true) {
     const auto body = call_server(peer, page);
     if (!body) return body.error();
     boost::system::error_code problem;
     json::value answer = json::parse(*body, problem);
-    json::value* const rows = problem || !answer.is_object() ? nullptr : answer.get_object().if_contains(list);
-    if (rows == nullptr || !rows->is_array()) {
+    json::array* const rows = list_to_change(answer, list);
+    if (rows == nullptr) {
       return Error{ErrorCode::unavailable, fmt::format("{} answered without a list of {}", peer.url, list)};
     }
-    for (json::value& row : rows->get_array()) all.push_back(std::move(row));
-    const auto next = following(answer.get_object());
+    for (json::value& row : *rows) all.push_back(std::move(row));
+    const auto next = following(answer);
     if (!next) {
       answer.get_object()[list] = std::move(all);
       return formats::json_text(answer);
@@ -192,8 +192,8 @@ Result<std::string> all_pages(const http::HttpPeer& peer, http::HttpCall page, s
 }  // namespace
 
 Result<std::string> call_pages(const http::HttpPeer& peer, const http::HttpCall& call, std::string_view list) {
-  return all_pages(peer, call, list, [&](const json::object& answer) -> std::optional<std::string> {
-    const json::value* const next = answer.if_contains("next");
+  return all_pages(peer, call, list, [&](const json::value& answer) -> std::optional<std::string> {
+    const json::value* const next = member_in(answer, "next");
     if (next == nullptr || !(next->is_string() || next->is_int64())) return std::nullopt;
     const std::string after = next->is_string() ? std::string(next->get_string().c_str()) : formats::json_text(*next);
     return call.target + (call.target.find('?') == std::string::npos ? "?" : "&") +
@@ -204,8 +204,8 @@ Result<std::string> call_pages(const http::HttpPeer& peer, const http::HttpCall&
 Result<std::string> pages_in_time(const http::HttpPeer& peer, const std::string& target, std::optional<double> from_s,
                                   std::string_view list) {
   const std::string first = from_s ? fmt::format("{}&from={:.0f}", target, *from_s) : target;
-  return all_pages(peer, {"GET", first, ""}, list, [&](const json::object& answer) -> std::optional<std::string> {
-    const json::value* const next = answer.if_contains("next_s");
+  return all_pages(peer, {"GET", first, ""}, list, [&](const json::value& answer) -> std::optional<std::string> {
+    const json::value* const next = member_in(answer, "next_s");
     if (next == nullptr || !next->is_int64()) return std::nullopt;
     return fmt::format("{}&from={}", target, next->get_int64());
   });

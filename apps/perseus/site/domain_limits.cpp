@@ -10,6 +10,7 @@
 
 #include "base/json_writer.h"
 #include "io/formats/boost_json_text.h"
+#include "remote/answer_members.h"
 #include "remote/server_call.h"
 
 namespace perseus::cli {
@@ -26,16 +27,9 @@ void visit_domains(json::object& site, const Visit& visit) {
   json::value* const domains = site.if_contains("domains");
   if (domains == nullptr || !domains->is_array()) return;
   for (json::value& domain : domains->get_array()) {
-    const json::value* const name = domain.is_object() ? domain.get_object().if_contains("name") : nullptr;
+    const json::value* const name = member_in(domain, "name");
     if (name != nullptr && name->is_string() && visit(name->get_string(), domain.get_object())) return;
   }
-}
-
-std::optional<double> number_in(const json::object& object, std::string_view member) {
-  const json::value* const value = object.if_contains(member);
-  boost::system::error_code problem;
-  if (value == nullptr || !value->is_number()) return std::nullopt;
-  return value->to_number<double>(problem);
 }
 
 }  // namespace
@@ -110,9 +104,9 @@ Result<openadr::SentLimits> limits_of_domain(const http::HttpPeer& server, const
   if (limits == nullptr || !limits->is_array()) return there;
   for (const json::value& limit : limits->get_array()) {
     if (!limit.is_object()) continue;
-    const auto watts = number_in(limit.get_object(), "limit_w");
+    const auto watts = number_in(limit, "limit_w");
     there.steps.push_back(
-        {number_in(limit.get_object(), "from_s").value_or(0), watts ? std::optional(Watts(*watts)) : std::nullopt});
+        {number_in(limit, "from_s").value_or(0), watts ? std::optional(Watts(*watts)) : std::nullopt});
   }
   return there;
 }

@@ -16,6 +16,7 @@
 #include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/toml_reader.h"
+#include "remote/answer_members.h"
 #include "remote/server_action.h"
 #include "remote/server_call.h"
 #include "site/domain_limits.h"
@@ -153,18 +154,12 @@ class SiteFile {
 /// The times of limits in the JSON of PUT /v1/site; the server checks everything else. 0: from the beginning.
 Status check_instants(const std::string& text, const std::string& file) {
   boost::system::error_code problem;
-  json::value site = json::parse(text, problem);
-  json::value* const domains = problem || !site.is_object() ? nullptr : site.get_object().if_contains("domains");
-  if (domains == nullptr || !domains->is_array()) return Ok{};
-  for (std::size_t d = 0; d < domains->get_array().size(); ++d) {
-    json::value& domain = domains->get_array()[d];
-    json::value* const limits = domain.is_object() ? domain.get_object().if_contains("limits") : nullptr;
-    if (limits == nullptr || !limits->is_array()) continue;
-    for (std::size_t k = 0; k < limits->get_array().size(); ++k) {
-      json::value& limit = limits->get_array()[k];
-      json::value* const from = limit.is_object() ? limit.get_object().if_contains("from_s") : nullptr;
-      if (from == nullptr || !from->is_number()) continue;
-      const double from_s = from->to_number<double>(problem);
+  const json::value site = json::parse(text, problem);
+  const json::array& domains = list_in(site, "domains");
+  for (std::size_t d = 0; d < domains.size(); ++d) {
+    const json::array& limits = list_in(domains[d], "limits");
+    for (std::size_t k = 0; k < limits.size(); ++k) {
+      const double from_s = number_in(limits[k], "from_s").value_or(0);
       if (from_s == 0 || (from_s >= kInstants.least && from_s <= kInstants.most)) continue;
       return Error{ErrorCode::invalid_input, fmt::format("{}: domains[{}].limits[{}].from_s: {}; allowed: 0, or {}",
                                                          file, d, k, from_s, kInstantsAllowed)};
@@ -194,22 +189,7 @@ struct NewLimit {
   std::optional<double> from_s, until_s;
 };
 
-double from_of(const json::object& step) {
-  boost::system::error_code none;
-  const json::value* const from = step.if_contains("from_s");
-  return from == nullptr ? 0 : from->to_number<double>(none);
-}
-
-/// What the server says of a domain's limits.
-std::vector<json::object> steps_of(const json::object& domain) {
-  std::vector<json::object> steps;
-  const json::value* const limits = domain.if_contains("limits");
-  if (limits == nullptr || !limits->is_array()) return steps;
-  for (const json::value& step : limits->get_array()) {
-    if (step.is_object()) steps.push_back(step.get_object());
-  }
-  return steps;
-}
+double from_of(const json::value& step) { return number_in(step, "from_s").value_or(0); }
 
 struct LimitedSite {
   std::string document;
@@ -227,21 +207,22 @@ Result<LimitedSite> with_limit(const std::string& document, const NewLimit& limi
   if (limit.until_s && *limit.until_s <= from_s) {
     return Error{ErrorCode::usage, fmt::format("--until: {}; allowed: later than {}", *limit.until_s, from_s)};
   }
-  json::object after;  // the limit at `until`
+  json::value after = json::object();  // the limit at `until`
   json::array steps;
   std::size_t removed = 0;
-  const std::vector<json::object> before = steps_of(*domain);
-  for (const json::object& step : before) {
+  const json::array before = list_in(json::value(*domain), "limits");
+  for (const json::value& step : before) {
+    if (!step.is_object()) continue;
     if (from_of(step) < from_s) steps.push_back(step);
     if (limit.until_s && from_of(step) <= *limit.until_s) after = step;
     if (from_of(step) > from_s && (!limit.until_s || from_of(step) < *limit.until_s)) ++removed;
   }
   steps.push_back(json::object{{"from_s", from_s}, {"limit_w", limit.watts}});
   if (limit.until_s) {
-    after["from_s"] = *limit.until_s;
+    after.get_object()["from_s"] = *limit.until_s;
     steps.push_back(after);
-    for (const json::object& step : before) {
-      if (from_of(step) > *limit.until_s) steps.push_back(step);
+    for (const json::value& step : before) {
+      if (step.is_object() && from_of(step) > *limit.until_s) steps.push_back(step);
     }
   }
   (*domain)["limits"] = std::move(steps);
@@ -302,15 +283,13 @@ Result<std::string> site_shown(const Result<std::string>& document) {
   if (!document) return document;
   boost::system::error_code wrong;
   json::value site = json::parse(*document, wrong);
-  json::value* const domains = wrong || !site.is_object() ? nullptr : site.get_object().if_contains("domains");
-  if (domains == nullptr || !domains->is_array()) return document;
-  for (json::value& domain : domains->get_array()) {
-    json::value* const limits = domain.is_object() ? domain.get_object().if_contains("limits") : nullptr;
-    if (limits == nullptr || !limits->is_array()) continue;
-    for (json::value& limit : limits->get_array()) {
-      if (!limit.is_object()) continue;
-      const bool has_watts = limit.get_object().contains("limit_w");
-      if (!has_watts) limit.get_object()["limit"] = "none";
+  json::array* const domains = list_to_change(site, "domains");
+  if (domains == nullptr) return document;
+  for (json::value& domain : *domains) {
+    json::array* const limits = list_to_change(domain, "limits");
+    if (limits == nullptr) continue;
+    for (json::value& limit : *limits) {
+      if (limit.is_object() && member_in(limit, "limit_w") == nullptr) limit.get_object()["limit"] = "none";
     }
   }
   return formats::json_text(site);

@@ -17,6 +17,7 @@
 #include "command_line/terminal_size.h"
 #include "io/report/format.h"
 #include "io/report/table.h"
+#include "remote/answer_members.h"
 #include "remote/server_call.h"
 
 namespace perseus::cli {
@@ -28,22 +29,7 @@ constexpr std::size_t kMostFalls = 5;
 constexpr std::size_t kGap = 2, kLeastName = 16;  // columns: of a table's gaps, and that a name always gets
 constexpr double kRounding = 1 + 1e-6;
 
-const json::array& list_in(const json::value& answer, std::string_view name) {
-  static const json::array none;
-  const auto* const object = answer.if_object();
-  const json::value* const list = object == nullptr ? nullptr : object->if_contains(name);
-  return list != nullptr && list->is_array() ? list->get_array() : none;
-}
-
-std::string text_in(const json::value& row, std::string_view member) {
-  const json::value* const value = row.is_object() ? row.get_object().if_contains(member) : nullptr;
-  return value != nullptr && value->is_string() ? terminal_text(std::string(value->get_string().c_str())) : "";
-}
-
-std::optional<double> number_in(const json::value& row, std::string_view member) {
-  const json::value* const value = row.is_object() ? row.get_object().if_contains(member) : nullptr;
-  return value != nullptr && value->is_number() ? std::optional(value->to_number<double>()) : std::nullopt;
-}
+std::string shown_in(const json::value& row, std::string_view member) { return terminal_text(text_in(row, member)); }
 
 std::string watts_text(std::optional<double> watts) {
   return watts ? report::text_of(Watts(*watts)) : std::string("-");
@@ -58,7 +44,7 @@ bool exceeds(std::optional<double> watts, std::optional<double> limit) {
 /// What is wrong with a domain; empty: nothing.
 std::vector<std::string> faults_of(const json::value& domain) {
   std::vector<std::string> faults;
-  const std::string name = text_in(domain, "name");
+  const std::string name = shown_in(domain, "name");
   const auto limit = number_in(domain, "limit_w"), counted = number_in(domain, "counted_w");
   const auto metered = number_in(domain, "metered_w"), metered_limit = number_in(domain, "metered_limit_w");
   if (exceeds(counted, limit)) {
@@ -107,9 +93,9 @@ std::string verdict_text(const json::array& domains, std::size_t unread_jobs) {
 
 std::size_t depth_of(const json::array& domains, const json::value& domain) {
   std::map<std::string, std::string> parents;
-  for (const json::value& one : domains) parents[text_in(one, "name")] = text_in(one, "parent");
+  for (const json::value& one : domains) parents[shown_in(one, "name")] = shown_in(one, "parent");
   std::size_t depth = 0;
-  for (std::string parent = text_in(domain, "parent"); !parent.empty() && depth < domains.size();
+  for (std::string parent = shown_in(domain, "parent"); !parent.empty() && depth < domains.size();
        parent = parents[parent]) {
     ++depth;
   }
@@ -117,8 +103,8 @@ std::size_t depth_of(const json::array& domains, const json::value& domain) {
 }
 
 std::string name_of_job(const json::value& job) {
-  const std::string name = text_in(job, "name");
-  return name.empty() ? text_in(job, "job") : name;
+  const std::string name = shown_in(job, "name");
+  return name.empty() ? shown_in(job, "job") : name;
 }
 
 /// "2 min", of a job; "1 rank"; empty: it is heard.
@@ -136,14 +122,14 @@ void add_jobs(const json::array& jobs, const std::string& domain, const std::str
               std::vector<ScreenRow>& rows) {
   std::vector<const json::value*> below;
   for (const json::value& job : jobs) {
-    if (text_in(job, "domain") == domain) below.push_back(&job);
+    if (shown_in(job, "domain") == domain) below.push_back(&job);
   }
   std::ranges::stable_sort(below, std::greater<>(),
                            [](const json::value* job) { return number_in(*job, "counted_w").value_or(0); });
   const std::size_t shown = wide ? below.size() : std::min(below.size(), kMostJobs);
   for (std::size_t k = 0; k < shown; ++k) {
     const json::value& job = *below[k];
-    rows.push_back({indent + name_of_job(job), text_in(job, "state"), watts_text(number_in(job, "granted_w")),
+    rows.push_back({indent + name_of_job(job), shown_in(job, "state"), watts_text(number_in(job, "granted_w")),
                     watts_text(number_in(job, "counted_w")), "", watts_text(number_in(job, "reported_w")),
                     fmt::format("{:.0f} %", 100 * number_in(job, "least_rate").value_or(0)), silence_text(job, now_s)});
   }
@@ -190,7 +176,7 @@ std::string falls_text(const json::array& domains, double now_s) {
   std::string text;
   for (std::size_t k = 0; k < std::min(falling.size(), kMostFalls); ++k) {
     const double at_s = *number_in(*falling[k], "falls_at_s");
-    text += fmt::format("next: the metered limit of {} falls to {} in {} ({})\n", text_in(*falling[k], "name"),
+    text += fmt::format("next: the metered limit of {} falls to {} in {} ({})\n", shown_in(*falling[k], "name"),
                         watts_text(number_in(*falling[k], "falls_to_w")), duration_text(at_s - now_s),
                         member_text("at_s", json::value(at_s)));
   }
@@ -203,17 +189,17 @@ std::string things_to_do(const json::array& domains, const json::array& jobs, st
   for (const json::value& job : jobs) {
     const auto since_s = number_in(job, "silent_since_s");
     if (number_in(job, "silent_ranks")) {
-      text += fmt::format("do: perseus job ranks {}   # {}: {}; counts as {}\n", text_in(job, "job"), name_of_job(job),
-                          text_in(job, "reason"), watts_text(number_in(job, "counted_w")));
+      text += fmt::format("do: perseus job ranks {}   # {}: {}; counts as {}\n", shown_in(job, "job"), name_of_job(job),
+                          shown_in(job, "reason"), watts_text(number_in(job, "counted_w")));
     }
     if (!since_s) continue;
     text += fmt::format("do: perseus job finish {}   # if {} has ended: no call for {}, counts as {}\n",
-                        text_in(job, "job"), name_of_job(job), duration_text(now_s - *since_s),
+                        shown_in(job, "job"), name_of_job(job), duration_text(now_s - *since_s),
                         watts_text(number_in(job, "counted_w")));
   }
   for (const json::value& domain : domains) {
     if (faults_of(domain).empty()) continue;
-    text += fmt::format("do: perseus site limit {} WATTS\n", shell_word(text_in(domain, "name")));
+    text += fmt::format("do: perseus site limit {} WATTS\n", shell_word(shown_in(domain, "name")));
   }
   return text;
 }
@@ -230,14 +216,14 @@ std::string site_status_text(const json::value& power, bool wide, double now_s, 
     const bool is_safe = unread_jobs == 0 && faults_of(domain).empty();
     const auto metered = number_in(domain, "metered_w"), metered_limit = number_in(domain, "metered_limit_w");
     rows.push_back(
-        {indent + text_in(domain, "name"),
+        {indent + shown_in(domain, "name"),
          !limit    ? "no limit"
          : is_safe ? "safe"
                    : "not safe",
          watts_text(limit), watts_text(number_in(domain, "counted_w")),
          metered && metered_limit ? watts_text(metered) + " of " + watts_text(metered_limit) : watts_text(metered),
          watts_text(number_in(domain, "reported_w"))});
-    add_jobs(jobs, text_in(domain, "name"), indent + "  ", wide, now_s, rows);
+    add_jobs(jobs, shown_in(domain, "name"), indent + "  ", wide, now_s, rows);
   }
   return verdict_text(domains, unread_jobs) + screen_text(std::move(rows), wide ? std::string::npos : columns) +
          falls_text(domains, now_s) + things_to_do(domains, jobs, unread_jobs, now_s);
