@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 
 #include "command_line/command.h"

@@ -9,7 +9,6 @@
 #include <initializer_list>
 #include <map>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "command_line/output_directory.h"

@@ -15,7 +15,6 @@
 
 #include <boost/json/object.hpp>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>

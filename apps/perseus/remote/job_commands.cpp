@@ -125,9 +125,8 @@ ListForm history_form() {
 }
 
 void add_job_history(CLI::App& group, Command& command) {
-  struct Wanted {
-    std::string job, step = "minute";
-    std::optional<double> from_s;
+  struct Wanted : ListedTimes {
+    std::string job;
   };
   auto wanted = std::make_shared<Wanted>();
   auto* history = add_list_action(group, command, "history",
@@ -139,13 +138,7 @@ void add_job_history(CLI::App& group, Command& command) {
                                     return pages_in_time(peer, target, wanted->from_s, "buckets");
                                   });
   history->add_option("JOB", wanted->job, kJobMeaning)->required();
-  add_default(*history, "--step STEP", wanted->step,
-              "Length of a row: minute (kept for a day), hour (kept for a year) or day",
-              CLI::IsMember({"minute", "hour", "day"}).description(""));
-  constexpr double latest_s = 1e11;
-  add_value(*history, "--from S", wanted->from_s,
-            "Beginning, in seconds since 1970 (default: a day ago, for hours and days a year)",
-            number_within(0, latest_s, "s"));
+  add_listed_times(*history, *wanted);
 }
 
 void add_job_set(CLI::App& group, Command& command, const std::shared_ptr<std::string>& job) {

@@ -8,10 +8,8 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
-#include <chrono>
 #include <cmath>
 #include <compare>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/terminal_text.h"

@@ -5,7 +5,6 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -66,6 +65,15 @@ CLI::App* add_list_action(CLI::App& group, Command& command, const std::string& 
     command.run = [peer, options, form, fetch] { return print_list([&] { return fetch(*peer); }, form, *options); };
   });
   return action;
+}
+
+void add_listed_times(CLI::App& list, ListedTimes& times) {
+  add_default(list, "--step STEP", times.step,
+              "Length of a row: minute (kept for a day), hour (kept for a year) or day",
+              CLI::IsMember({"minute", "hour", "day"}).description(""));
+  add_value(list, "--from S", times.from_s,
+            "Beginning, in seconds since 1970 (default: a day before the end, for hours and days a year)",
+            number_within(0, kLatest_s, "s"));
 }
 
 std::string job_path(const std::string& job, const std::string& rest) {

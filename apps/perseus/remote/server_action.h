@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "command_line/command.h"
@@ -30,6 +31,15 @@ CLI::App* add_action(CLI::App& group, Command& command, const std::string& name,
 /// An action that prints a list.
 CLI::App* add_list_action(CLI::App& group, Command& command, const std::string& name, const std::string& meaning,
                           ListForm form, std::function<Result<std::string>(const http::HttpPeer&)> fetch);
+
+/// The times of a list over time, in seconds since 1970, and the length of its rows.
+struct ListedTimes {
+  std::string step = "minute";
+  std::optional<double> from_s;
+};
+constexpr double kLatest_s = 1e11;
+/// --step and --from.
+void add_listed_times(CLI::App& list, ListedTimes& times);
 
 /// "/v1/jobs/ID/rest"
 std::string job_path(const std::string& job, const std::string& rest = {});

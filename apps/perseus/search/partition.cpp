@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <cmath>
 #include <iterator>
 #include <memory>
 #include <optional>

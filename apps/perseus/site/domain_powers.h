@@ -11,7 +11,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "io/http/http_client.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 
 #include "base/json_writer.h"
 #include "base/percent_encode.h"

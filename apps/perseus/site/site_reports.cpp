@@ -48,9 +48,9 @@ ListForm forecast_form() {
 }
 
 void add_proof(CLI::App& group, Command& command) {
-  struct Wanted {
-    std::string step = "minute", domain;
-    std::optional<double> from_s, until_s;
+  struct Wanted : ListedTimes {
+    std::string domain;
+    std::optional<double> until_s;
   };
   auto wanted = std::make_shared<Wanted>();
   auto* proof =
@@ -61,16 +61,10 @@ void add_proof(CLI::App& group, Command& command) {
                         if (wanted->until_s) target += fmt::format("&until={:.0f}", *wanted->until_s);
                         return pages_in_time(peer, target, wanted->from_s, "entries");
                       });
-  add_default(*proof, "--step STEP", wanted->step,
-              "Length of a row: minute (kept for a day), hour (kept for a year) or day",
-              CLI::IsMember({"minute", "hour", "day"}).description(""));
+  add_listed_times(*proof, *wanted);
   add_value(*proof, "--domain NAME", wanted->domain, "Only this domain");
-  constexpr double latest_s = 1e11;
-  add_value(*proof, "--from S", wanted->from_s,
-            "Beginning, in seconds since 1970 (default: a day before the end, for hours and days a year)",
-            number_within(0, latest_s, "s"));
   add_value(*proof, "--until S", wanted->until_s, "End, in seconds since 1970 (default: now)",
-            number_within(0, latest_s, "s"));
+            number_within(0, kLatest_s, "s"));
 }
 
 void add_forecast(CLI::App& group, Command& command) {
