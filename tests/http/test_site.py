@@ -122,33 +122,6 @@ class Site(SiteCase):
         for job in jobs:
             job.over = True
 
-    def test_a_new_job_after_a_restart_gets_no_grant_of_nothing(self):
-        profile = {"profile_csv": (served.ROOT / "data/sample_profile.csv").read_text(),
-                   "pipeline": {"schedule": "1f1b", "microbatches": 8, "blocking_power_w": 90}}
-        self.assertEqual(self.server.ask("PUT", "/v1/profiles/large", profile)[0], 200)
-        self.servers = [self.server]
-        self.assertEqual(self.server.ask("PUT", "/v1/site", {"least_rate": 0.5, "domains": [
-            {"name": "hall", "limits": [{"limit_w": 20000}]}, {"name": "row-a", "parent": "hall", "limits": [{"limit_w": 9000}]},
-            {"name": "row-b", "parent": "hall"}]})[0], 200)
-        until(lambda: self.server.ask("GET", "/v1/profiles/large")[0] == 200)
-        for number in range(7):  # its frontier comes from the database, while the watts are divided
-            self.server.stop(signal.SIGKILL if number % 2 else signal.SIGTERM)
-            self.server = Server(self.data)
-            time.sleep(0.5 * (number % 4 + 1))  # into a division of the watts, or between two
-            status, answer = self.server.ask("POST", "/v1/jobs", {
-                "name": f"job-{number}", "degrees": {"dp": 1, "pp": 4, "tp": 1}, "profile": "large", "domain": "row-b"})
-            self.assertEqual(status, 200, answer)
-            job = answer["job"]
-            for rank in range(4):
-                self.server.ask("POST", f"/v1/jobs/{job}/ranks", {
-                    "rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0, "host": "node-1", "keeps_budgets": True})
-            until(lambda: self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1].get("version"))
-            self.server.ask("GET", "/v1/site/power")
-            time.sleep(1.2)  # a division of the watts
-            plan = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1]
-            self.assertNotIn("budget", plan, number)
-            self.server.ask("POST", f"/v1/jobs/{job}/finish", {})
-
     def test_savings_of_a_paced_job_have_its_waits_beside_them(self):
         self.servers = [self.server]
         self.assertEqual(self.server.ask("PUT", "/v1/profiles/sample", profile_body(1))[0], 200)

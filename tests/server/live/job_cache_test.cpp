@@ -92,6 +92,32 @@ TEST_F(JobCacheTest, ALogThatHasChangedBehindItIsReadAgain) {
   EXPECT_EQ(base_.live("job").job.sequence, 4);
 }
 
+TEST_F(JobCacheTest, AChangeWhoseClientDoesNotWaitAnyMoreIsShownOnceItIsDurable) {
+  base_.jobs().execute("job", {[](const jobs::Job&, double) -> Result<Decision> {
+                                 return Decision{{jobs::JobSeen{}}, {}};
+                               },
+                               {}});
+  const auto set = set_first_policy();  // it is decided after the append that is under way
+  base_.clock().advance(60);
+  base_.due().perform(base_.clock().now_s());
+  EXPECT_EQ(set->error().code, ErrorCode::unavailable);
+  base_.settle_one();
+  const jobs::Job* const shown = base_.live("job").shown.to_clients();
+  ASSERT_TRUE(shown != nullptr);
+  EXPECT_TRUE(shown->policies.empty());
+  base_.settle();
+  EXPECT_FALSE(base_.live("job").job.policies.empty());
+}
+
+TEST_F(JobCacheTest, AReadThatIsOlderThanTheJobChangesNothing) {
+  base_.holds_results = true;
+  base_.jobs().load("job", [](const auto&) {});
+  base_.settle();
+  base_.append("job", {jobs::PolicySet{jobs::PowerCap{Watts(900)}}});
+  base_.release_results();
+  EXPECT_FALSE(base_.live("job").job.policies.empty());
+}
+
 TEST_F(JobCacheTest, AFollowUpThatTheJobRejectsIsNotAcknowledged) {
   base_.hooks.follow_up = [](LiveJob& live, double) -> std::optional<jobs::EventBody> {
     if (live.job.policies.empty()) return std::nullopt;

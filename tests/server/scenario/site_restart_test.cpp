@@ -60,6 +60,30 @@ TEST_F(SiteRestart, ReadersAreToldOfJobsThatAreBeingRead) {
   EXPECT_EQ(server_.service().site.view()->jobs.size(), 2U);
 }
 
+/// It counted as nothing when the division began.
+TEST(SiteDivision, AFrontierThatComesMeanwhileBringsNoGrantOfNothing) {
+  InProcess server({}, database_with({{"small", 4}}));
+  jobs::RegisterJob request;
+  request.degrees.pp = 2;
+  request.profile = "small";
+  ASSERT_TRUE(server.finish_job(server.register_job(request).value().job).ok());  // its frontier is stored
+  ASSERT_TRUE(server.set_site(R"({"domains":[{"name":"hall","limits":[{"limit_w":9000}]}]})").ok());
+  server.restart();
+  server.go_to(60);
+  server.hold_work(true);
+  const std::string job = server.register_job(request).value().job;
+  server.hold_results(true);
+  server.hold_work(false);  // the frontier is read
+  server.go_to(62);         // the watts are divided
+  for (int rank = 0; rank < 2; ++rank) {
+    jobs::RegisterRank asked = rank_of(job, request.degrees, rank);
+    asked.keeps_budgets = true;
+    ASSERT_TRUE(server.register_rank(asked).ok());
+  }
+  server.hold_results(false);
+  EXPECT_EQ(server.service().site.view()->jobs.front().state, "unlimited");
+}
+
 TEST_F(SiteRestart, NoGrantRisesUntilAllJobsAreRead) {
   const double before_w = granted_w();
   EXPECT_LT(before_w, 460);

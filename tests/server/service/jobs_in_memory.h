@@ -55,7 +55,16 @@ class JobsInMemory : public work::Executor {
         jobs_(access_, clock_, due_, hooks) {}
 
   void submit(Kind /*kind*/, Work work) override {
-    queue_.push_back([work = std::move(work)] { work()(); });
+    queue_.push_back([this, work = std::move(work)] {
+      auto result = work();
+      holds_results ? held_results_.push_back(std::move(result)) : result();
+    });
+  }
+  /// What the executor has done comes back from now on, and what it has held back.
+  void release_results() {
+    holds_results = false;
+    for (auto& result : std::exchange(held_results_, {})) queue_.push_back(std::move(result));
+    settle();
   }
   void settle() {
     while (!queue_.empty()) settle_one();
@@ -103,11 +112,12 @@ class JobsInMemory : public work::Executor {
   [[nodiscard]] work::Due& due() { return due_; }
 
   TestHooks hooks;
+  bool holds_results = false;
 
  private:
   std::shared_ptr<TestDatabase> database_;
   HandTurnedClock clock_{1'800'000'000};
-  std::deque<std::function<void()>> queue_;
+  std::deque<std::function<void()>> queue_, held_results_;
   TestStore store_;
   work::Due due_;
   work::Gate gate_{*this};
