@@ -53,17 +53,17 @@ class PostgresStore final : public store::Store {
         right_(connection),
         // A standby that takes over reads at once: a connection that comes too late then would end it.
         reader_(std::make_unique<PostgresConnection>(connection, PostgresConnection::Patience::long_)),
-        group_(std::move(post), [this](std::span<const store::GroupCommit::Write> writes) { return commit(writes); }) {}
+        group_(std::move(post), [this](store::GroupCommit::Writes writes) { return commit(writes); }) {}
 
   Result<store::Writer> become_writer(const std::string& address) override { return right_.take(address); }
   void resign() override { right_.give_back(); }
 
   void append(store::Append append, Done<store::Appended> done) override {
     auto pending = std::make_shared<PendingAppend>(PendingAppend{std::move(append)});
-    group_.add({[this, pending] { transaction_->append(*pending); },
-                [pending, done = std::move(done)](const std::optional<Error>& error) {
-                  done(error ? Result<store::Appended>(*error) : Result<store::Appended>(pending->outcome));
-                }});
+    const auto appended = [pending, done = std::move(done)](const Result<Ok>& durable) {
+      done(durable ? Result<store::Appended>(pending->outcome) : durable.error());
+    };
+    group_.add_work(appended, [this, pending] { transaction_->append(*pending); });
   }
 
   Result<std::vector<store::StoredEvent>> read(std::string_view job, std::int64_t after) override {
@@ -197,7 +197,7 @@ class PostgresStore final : public store::Store {
 
   /// Runs on the writer's thread. A failure before COMMIT was sent wrote nothing; it is tried again if its cause was
   /// the connection (once) or another server's transaction.
-  std::optional<Error> commit(std::span<const store::GroupCommit::Write> writes) {
+  std::optional<Error> commit(store::GroupCommit::Writes writes) {
     constexpr int attempts = 5;
     bool reconnected = false;
     for (int attempt = 1;; ++attempt) {
@@ -206,7 +206,7 @@ class PostgresStore final : public store::Store {
         if (writer_ == nullptr) writer_ = std::make_unique<PostgresConnection>(connection_string_);
         writer_->script("BEGIN ISOLATION LEVEL READ COMMITTED");
         transaction_.emplace(*writer_);
-        for (const store::GroupCommit::Write& write : writes) write.run();
+        for (const auto& write : writes) write->run();
         transaction_->flush();
         right_.check(*writer_);
         committing = true;

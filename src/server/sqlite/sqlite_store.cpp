@@ -31,7 +31,7 @@ class SqliteStore final : public store::Store {
         reader_(std::move(connections.reader)),
         damaged_names_(SqliteTables(*reader_).has_damaged_names()),
         may_write_(writer_ != nullptr),
-        group_(std::move(post), [this](std::span<const store::GroupCommit::Write> writes) { return commit(writes); }) {
+        group_(std::move(post), [this](store::GroupCommit::Writes writes) { return commit(writes); }) {
     if (writer_ && lock_) checkpointer_.emplace(path_, writer_->database());
   }
 
@@ -191,11 +191,11 @@ class SqliteStore final : public store::Store {
     return false;
   }
 
-  std::optional<Error> commit(std::span<const store::GroupCommit::Write> writes) {
+  std::optional<Error> commit(store::GroupCommit::Writes writes) {
     if (!can_write()) return Error{ErrorCode::unavailable, fmt::format("database: {}", kReadOnly)};
     try {
       writer_->run("BEGIN IMMEDIATE");
-      for (const store::GroupCommit::Write& write : writes) write.run();
+      for (const auto& write : writes) write->run();
       writer_->run("COMMIT");
       return std::nullopt;
     } catch (const SQLite::Exception& exception) {

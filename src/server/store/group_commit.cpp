@@ -21,8 +21,8 @@ GroupCommit::~GroupCommit() {
   if (thread_.joinable()) thread_.join();
 }
 
-void GroupCommit::add(Write write) {
-  if (!post_) return write.done(timed_commit(std::span(&write, 1)));
+void GroupCommit::add(std::unique_ptr<Write> write) {
+  if (!post_) return write->done(timed_commit(std::span(&write, 1)));
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(write));
@@ -32,7 +32,7 @@ void GroupCommit::add(Write write) {
 
 void GroupCommit::work() {
   while (true) {
-    std::vector<Write> writes;
+    std::vector<std::unique_ptr<Write>> writes;
     {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
@@ -48,7 +48,7 @@ CommitCounts GroupCommit::counts() const {
   return counts_;
 }
 
-std::optional<Error> GroupCommit::timed_commit(std::span<const Write> writes) {
+std::optional<Error> GroupCommit::timed_commit(Writes writes) {
   const auto began = std::chrono::steady_clock::now();
   std::optional<Error> error = commit_(writes);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
@@ -57,7 +57,7 @@ std::optional<Error> GroupCommit::timed_commit(std::span<const Write> writes) {
   return error;
 }
 
-void GroupCommit::commit(std::vector<Write> writes) {
+void GroupCommit::commit(std::vector<std::unique_ptr<Write>> writes) {
   const std::optional<Error> error = timed_commit(writes);
   std::vector<std::optional<Error>> outcomes(writes.size(), error);
   if (error && error->code == ErrorCode::invalid_input && writes.size() > 1) {
@@ -79,7 +79,7 @@ void GroupCommit::answer_some(const Post& post, const std::shared_ptr<Answers>& 
     group = &answers->groups.front();  // stays valid: additions go to the end, and only this function removes
   }
   const std::size_t end = std::min(group->next + kAnswersInTurn, group->writes.size());
-  for (; group->next < end; ++group->next) group->writes[group->next].done(group->outcomes[group->next]);
+  for (; group->next < end; ++group->next) group->writes[group->next]->done(group->outcomes[group->next]);
   if (end == group->writes.size()) {
     Committed answered;  // freed after the lock
     const std::lock_guard lock(answers->mutex);

@@ -28,30 +28,30 @@ namespace perseus::store {
 
 class GroupCommit {
  public:
-  struct Write {
-    std::function<void()> run;                              ///< runs again if its transaction was rolled back
-    std::function<void(const std::optional<Error>&)> done;  ///< gets the error that prevented durability, or nothing
+  class Write {
+   public:
+    virtual ~Write() = default;
+    /// Runs again if its transaction was rolled back.
+    virtual void run() = 0;
+    /// Gets the error that prevented durability, or nothing.
+    virtual void done(const std::optional<Error>& error) = 0;
   };
+  using Writes = std::span<const std::unique_ptr<Write>>;
   /// Runs the writes in order in one transaction; returns the error if it was rolled back, or nothing if it is
   /// durable.
-  using Commit = std::function<std::optional<Error>(std::span<const Write>)>;
+  using Commit = std::function<std::optional<Error>(Writes)>;
 
   GroupCommit(Post post, Commit commit);
   ~GroupCommit();
   GroupCommit(const GroupCommit&) = delete;
   GroupCommit& operator=(const GroupCommit&) = delete;
 
-  void add(Write write);
   [[nodiscard]] CommitCounts counts() const;
 
-  /// The usual write: `run` returns a T, which `done` receives once it is durable.
+  /// `run` returns a T, which `done` receives once it is durable.
   template <class T, class Run>
   void add(Run run, Store::Done<T> done) {
-    auto made = std::make_shared<std::optional<T>>();
-    add({[run = std::move(run), made]() mutable { *made = run(); },
-         [done = std::move(done), made](const std::optional<Error>& error) {
-           done(error ? Result<T>(*error) : Result<T>(std::move(**made)));
-         }});
+    add(std::make_unique<WriteOf<T, Run>>(std::move(run), std::move(done)));
   }
   /// The same for work without a result.
   template <class Work>
@@ -65,11 +65,27 @@ class GroupCommit {
   }
 
  private:
+  template <class T, class Run>
+  class WriteOf final : public Write {
+   public:
+    WriteOf(Run run, Store::Done<T> done) : run_(std::move(run)), done_(std::move(done)) {}
+    void run() override { made_ = run_(); }
+    void done(const std::optional<Error>& error) override {
+      done_(error ? Result<T>(*error) : Result<T>(*std::move(made_)));
+    }
+
+   private:
+    Run run_;
+    Store::Done<T> done_;
+    std::optional<T> made_;
+  };
+
+  void add(std::unique_ptr<Write> write);
   void work();
-  void commit(std::vector<Write> writes);
-  std::optional<Error> timed_commit(std::span<const Write> writes);
+  void commit(std::vector<std::unique_ptr<Write>> writes);
+  std::optional<Error> timed_commit(Writes writes);
   struct Committed {
-    std::vector<Write> writes;
+    std::vector<std::unique_ptr<Write>> writes;
     std::vector<std::optional<Error>> outcomes;
     std::size_t next = 0;  ///< index of the next answer
   };
@@ -89,7 +105,7 @@ class GroupCommit {
   mutable std::mutex mutex_;
   CommitCounts counts_;
   std::condition_variable wake_;
-  std::vector<Write> waiting_;
+  std::vector<std::unique_ptr<Write>> waiting_;
   bool stopping_ = false;
   std::thread thread_;  // last: it uses all other members
 };

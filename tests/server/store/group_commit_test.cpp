@@ -21,20 +21,20 @@ TEST(GroupCommit, AnswersInTheOrderOfTheCallsWhereAGroupTakesSeveralTurns) {
   std::vector<std::size_t> groups;
   {
     std::promise<void> alone, first_added, first_taken, second_added;
-    GroupCommit group(executor.post(), [&](std::span<const GroupCommit::Write> writes) -> std::optional<Error> {
+    GroupCommit group(executor.post(), [&](GroupCommit::Writes writes) -> std::optional<Error> {
       groups.push_back(writes.size());
       if (groups.size() == 2) first_taken.set_value();
       if (groups.size() == 2) second_added.get_future().wait();
-      for (const GroupCommit::Write& write : writes) write.run();
+      for (const auto& write : writes) write->run();
       return std::nullopt;
     });
     const auto hold = [&] {
       alone.set_value();
       first_added.get_future().wait();
     };
-    group.add({hold, [](const std::optional<Error>&) {}});
+    group.add_work([](const Result<Ok>&) {}, hold);
     alone.get_future().wait();
-    const auto add = [&](int i) { group.add({[] {}, [&, i](const std::optional<Error>&) { answered.push_back(i); }}); };
+    const auto add = [&](int i) { group.add_work([&, i](const Result<Ok>&) { answered.push_back(i); }, [] {}); };
     for (int i = 0; i < kFirst; ++i) add(i);
     first_added.set_value();
     first_taken.get_future().wait();
