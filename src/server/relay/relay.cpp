@@ -199,12 +199,7 @@ void Relay::wait_for_plan(std::string job, std::string rank, const http::HttpReq
       "", authorization};
   if (!wait.iteration.empty()) call.target += "&iteration=" + wait.iteration;
   if (!wait.epoch.empty()) call.target += "&epoch=" + wait.epoch;
-  ask_directly(
-      {std::move(call), [this, authorization, wait = std::move(wait)](const Result<http::HttpReply>& reply) mutable {
-         if (reply && is_unchanged(*reply)) return park(authorization, std::move(wait));
-         heard(reply);
-         wait.responder.send(response_of(reply));
-       }});
+  ask_directly({std::move(call), responder, std::move(wait)});
 }
 
 void Relay::park(const std::string& authorization, Wait wait) {
@@ -214,7 +209,7 @@ void Relay::park(const std::string& authorization, Wait wait) {
     http::HttpCall call{"POST", fmt::format("/v1/jobs/{}/ranks/{}/ended", http::percent_encode(job), rank), "", "",
                         authorization};
     if (!epoch.empty()) call.target += "?epoch=" + epoch;
-    ask_directly({std::move(call), [this](const Result<http::HttpReply>& reply) { heard(reply); }});
+    ask_directly({std::move(call), std::nullopt, std::nullopt});
   });
   const std::lock_guard lock(mutex_);
   group_of(authorization).waits.emplace(id, std::move(wait));
@@ -253,16 +248,19 @@ void Relay::leave_waiting(const std::string& authorization, std::uint64_t wait) 
 }
 
 void Relay::pass_on(http::HttpCall call, const http::Responder& responder) {
-  ask_directly({std::move(call), [this, responder](const Result<http::HttpReply>& reply) {
-                  heard(reply);
-                  responder.send(response_of(reply));
-                }});
+  ask_directly({std::move(call), responder, std::nullopt});
 }
 
 void Relay::ask_directly(Direct direct) {
   const std::lock_guard lock(mutex_);
   directs_.push_back(std::move(direct));
   changed_.notify_all();
+}
+
+void Relay::answered(Direct direct, const Result<http::HttpReply>& reply) {
+  if (direct.wait && reply && is_unchanged(*reply)) return park(direct.call.authorization, *std::move(direct.wait));
+  heard(reply);
+  if (direct.responder) direct.responder->send(response_of(reply));
 }
 
 /// Answers the waits whose time is over and that the server has left waiting, which it does only without a budget. An
@@ -449,7 +447,9 @@ void Relay::pass_on_directly(const std::stop_token& stop) {
     lock.unlock();
     Result<http::HttpReply> reply = connection.call(direct.call, stop);
     if (stop.stop_requested()) return;
-    boost::asio::post(io_, [answered = std::move(direct.answered), reply = std::move(reply)] { answered(reply); });
+    boost::asio::post(io_, [this, direct = std::move(direct), reply = std::move(reply)]() mutable {
+      answered(std::move(direct), reply);
+    });
   }
 }
 

@@ -84,10 +84,11 @@ class Relay {
     http::HttpConnection connection;
   };
   using Groups = std::map<std::string, Group>;  ///< by Authorization header
-  /// A request that is forwarded unchanged.
+  /// A request of its own, and who gets the answer.
   struct Direct {
     http::HttpCall call;
-    std::function<void(Result<http::HttpReply>)> answered;  ///< on the io thread
+    std::optional<http::Responder> responder;
+    std::optional<Wait> wait;  ///< parked if its plan is unchanged
   };
 
   void wait_for_plan(std::string job, std::string rank, const http::HttpRequest& request, http::Responder responder);
@@ -95,6 +96,7 @@ class Relay {
   Group& group_of(const std::string& authorization);
   void pass_on(http::HttpCall call, const http::Responder& responder);
   void ask_directly(Direct direct);
+  void answered(Direct direct, const Result<http::HttpReply>& reply);
   void end_waits();
   void exchanged(const std::string& authorization, Asked asked, const Result<http::HttpReply>& reply);
   void leave_waiting(const std::string& authorization, std::uint64_t wait);
