@@ -23,20 +23,28 @@ std::string refused(const Error& error) {
 
 }  // namespace
 
-Exchange::Exchange(service::Service& service, const Clock& clock, store::Post later,
-                   std::function<void(std::string)> answer)
+Exchange::Exchange(service::Service& service, const Clock& clock, store::Post later, access::HeldCalls& held,
+                   http::Responder responder)
     : service_(service),
       clock_(clock),
       arrived_s_(clock.now_s()),
       later_(std::move(later)),
-      answer_(std::move(answer)) {}
+      held_(held),
+      responder_(std::move(responder)) {}
 
 AnswerTimes Exchange::times() const {
   const double now_s = clock_.now_s();
   return {now_s, now_s - arrived_s_};
 }
 
-void Exchange::start(Parts parts) {
+void Exchange::start(Parts parts, const access::HeldCalls::Caller& caller) {
+  held_id_ = held_.add(caller, [self = shared_from_this()] {
+    self->cancel();
+    self->responder_.send(response_of({ErrorCode::unauthorized, "this token was revoked or has expired"}));
+  });
+  responder_.on_closed([weak = std::weak_ptr(shared_from_this())](bool) {
+    if (const auto left = weak.lock()) left->cancel();
+  });
   to_come_ = parts.ranks.size() + parts.reports.size();
   ask(
       std::move(parts.ranks), service_.registrations, &service::Registrations::register_rank,
@@ -110,18 +118,21 @@ void Exchange::finish() {
   }
   over_ = true;
   waits_.clear();
+  held_.remove(held_id_);
   const auto list = [](const std::vector<std::string>& answers) {
     return JsonList{answers, [](const std::string& answer) { return JsonRaw{answer}; }};
   };
-  answer_(json_object([&](JsonWriter& f) {
+  std::string answer = json_object([&](JsonWriter& f) {
     f.always("ranks", list(ranks_));
     f.always("reports", list(reports_));
     f.always("waits", list(answered_waits_));
-  }));
+  });
+  responder_.send(http::json_response(200, std::move(answer)));
 }
 
 void Exchange::cancel() {
   over_ = true;
+  held_.remove(held_id_);
   for (const jobs::WaitId wait : waits_) {
     if (wait != 0) service_.waiting.cancel(wait);
   }

@@ -12,12 +12,13 @@
 // Threads: io thread.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "io/http/http_server.h"
+#include "server/access/held_calls.h"
 #include "server/jobs/api_bodies.h"
 #include "server/jobs/requests.h"
 #include "server/service/service.h"
@@ -41,9 +42,10 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     double wait_s = 0;
   };
   /// Of a request that arrives now. `later` runs a piece of work on the io thread after the present one.
-  Exchange(service::Service& service, const Clock& clock, store::Post later, std::function<void(std::string)> answer);
+  Exchange(service::Service& service, const Clock& clock, store::Post later, access::HeldCalls& held,
+           http::Responder responder);
 
-  void start(Parts parts);
+  void start(Parts parts, const access::HeldCalls::Caller& caller);
   /// Cancels the waits; no answer is sent any more.
   void cancel();
 
@@ -62,7 +64,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   const Clock& clock_;
   double arrived_s_;
   store::Post later_;
-  std::function<void(std::string)> answer_;
+  access::HeldCalls& held_;
+  http::Responder responder_;
+  access::HeldCalls::Id held_id_ = 0;
   std::vector<std::string> ranks_, reports_;  ///< answers, JSON objects; empty: none yet
   std::vector<jobs::WaitId> waits_;           ///< 0: answered
   std::vector<int> rank_of_wait_;

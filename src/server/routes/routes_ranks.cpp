@@ -151,22 +151,8 @@ void Api::carry_out(const Call& call, ParsedExchange asked, const Unread& unread
   }
   const std::size_t waits = std::max<std::size_t>(parts.waits.size(), 1);
   if (refuse_if_full(call, access::HeldCalls::Kind::wait, waits)) return;
-  const auto held = std::make_shared<access::HeldCalls::Id>(0);
-  const auto exchange = std::make_shared<Exchange>(service_, clock_, options_.later,
-                                                   [this, held, responder = call.responder](std::string text) {
-                                                     held_.remove(*held);
-                                                     responder.send(http::json_response(200, std::move(text)));
-                                                   });
-  *held = held_.add({call.identity, call.request.peer, access::HeldCalls::Kind::wait, waits},
-                    [responder = call.responder, exchange] {
-                      exchange->cancel();
-                      responder.send(response_of({ErrorCode::unauthorized, "this token was revoked or has expired"}));
-                    });
-  call.responder.on_closed([this, held, weak = std::weak_ptr(exchange)](bool) {
-    held_.remove(*held);
-    if (const auto left = weak.lock()) left->cancel();
-  });
-  exchange->start(std::move(parts));
+  std::make_shared<Exchange>(service_, clock_, options_.later, held_, call.responder)
+      ->start(std::move(parts), {call.identity, call.request.peer, access::HeldCalls::Kind::wait, waits});
 }
 
 }  // namespace perseus::routes
