@@ -49,7 +49,7 @@ std::string state_of(const testing::TestDatabase& database) {
 }
 
 /// A server on a database, with nothing before it.
-class World {
+class World : plans::ServerHost {
  public:
   /// Its jobs are j_(first_id + 1), ...
   World(asio::io_context& io, std::shared_ptr<testing::TestDatabase> database, int first_id)
@@ -60,7 +60,7 @@ class World {
     options.plan_deadlines = 5;
     options.max_ranks = 64;
     options.max_computations = 1000;
-    options.random_id = [this] { return fmt::format("{}", ++ids_); };
+    options.host = this;
     auto opened = service::Service::open(options, *store_, clock_, executor_);
     PERSEUS_CHECK(opened.ok(), "the service starts");
     service_ = *std::move(opened);
@@ -88,6 +88,7 @@ class World {
   [[nodiscard]] const testing::TestDatabase& database() const { return *database_; }
 
  private:
+  std::string random_id() override { return fmt::format("{}", ++ids_); }
   void send(std::string_view method, std::string_view target, std::string_view body) {
     const std::string text = fmt::format(
         "{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", method,

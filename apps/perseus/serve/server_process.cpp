@@ -173,8 +173,7 @@ void ServerProcess::refresh_tokens() {
 Status ServerProcess::open_service() {
   workers_ = std::make_unique<work::WorkerPool>(config_.workers, post_from("workers"));
   service::ServiceOptions options = service_options(config_);
-  options.log = [this](const std::string& line) { log_.info(line); };
-  if (watch_) options.may_renew = [this] { return watch_->is_sure(); };
+  options.host = this;
   auto service = service::Service::open(std::move(options), *store_, clock_, *workers_);
   if (!service) return service.error();
   service_ = *std::move(service);

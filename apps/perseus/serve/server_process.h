@@ -45,7 +45,7 @@ struct ServeOptions {
   bool print_config = false;
 };
 
-class ServerProcess final : private routes::ApiHost {
+class ServerProcess final : private routes::ApiHost, private plans::ServerHost {
  public:
   /// `most_files`: number of files that this process may open. `given` must outlive it.
   ServerProcess(ServeConfig config, const ServeOptions& given, rlim_t most_files);
@@ -80,6 +80,8 @@ class ServerProcess final : private routes::ApiHost {
   }
   void audit(const std::string& change) override { log_.audit(change); }
   void warn(const std::string& line) override { log_.warn(line); }
+  void log(const std::string& line) override { log_.info(line); }
+  bool may_renew() override { return !watch_ || watch_->is_sure(); }
 
   void writer_changed(const store::Writer& writer);
   [[nodiscard]] std::string url() const;

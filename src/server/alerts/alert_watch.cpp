@@ -81,11 +81,7 @@ AlertFacts alert_facts(const power::SiteDomainView& domain) {
 
 AlertWatch::AlertWatch(const live::JobCache& jobs, power::SiteReadings& site, const Clock& clock, work::Due& due,
                        double after_s, AlertSink& sink)
-    : jobs_(jobs),
-      site_(site),
-      clock_(clock),
-      alarm_(due, work::Due::Turn::alerts, [this](double now_s) { go_on(now_s); }),
-      alerts_(after_s, sink) {
+    : jobs_(jobs), site_(site), clock_(clock), alarm_(due, work::Due::Turn::alerts, *this), alerts_(after_s, sink) {
   set_after(after_s);
 }
 

@@ -47,7 +47,7 @@ class AlertWatch {
   const live::JobCache& jobs_;
   power::SiteReadings& site_;
   const Clock& clock_;
-  work::Alarm alarm_;
+  work::AlarmOf<&AlertWatch::go_on> alarm_;
   Alerts alerts_;
   std::deque<std::string> left_;       ///< of this round
   std::map<std::string, Watts> held_;  ///< by silent job: what it counts as

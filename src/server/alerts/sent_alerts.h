@@ -26,10 +26,7 @@ class SentAlerts {
   static constexpr double kBetweenLooks_s = 1800;
 
   SentAlerts(work::StoreAccess& store, const Clock& clock, work::Due& due, AlertSink& sink)
-      : store_(store),
-        clock_(clock),
-        sink_(sink),
-        alarm_(due, work::Due::Turn::sent_alerts, [this](double now_s) { look(now_s); }) {}
+      : store_(store), clock_(clock), sink_(sink), alarm_(due, work::Due::Turn::sent_alerts, *this) {}
 
   /// Without a receiver: sends nothing. With one after a time without: sends all raised alerts.
   void enable(bool enabled);
@@ -43,7 +40,7 @@ class SentAlerts {
   work::StoreAccess& store_;
   const Clock& clock_;
   AlertSink& sink_;
-  work::Alarm alarm_;
+  work::AlarmOf<&SentAlerts::look> alarm_;
   bool enabled_ = false;
   std::map<std::string, jobs::Alert> raised_;  ///< by blob
 };

@@ -21,7 +21,7 @@ namespace perseus::live {
 class JobWakes {
  public:
   JobWakes(JobHooks& hooks, const JobIndex& index, work::Due& due)
-      : hooks_(hooks), index_(index), alarm_(due, work::Due::Turn::jobs, [this](double now_s) { wake_due(now_s); }) {}
+      : hooks_(hooks), index_(index), alarm_(due, work::Due::Turn::jobs, *this) {}
 
   void put(double at_s, const std::string& id);
   /// Replaces the job's wake by what its state requires.
@@ -37,7 +37,7 @@ class JobWakes {
 
   JobHooks& hooks_;
   const JobIndex& index_;
-  work::Alarm alarm_;
+  work::AlarmOf<&JobWakes::wake_due> alarm_;
   std::set<std::pair<double, std::string>> wakes_;
 };
 

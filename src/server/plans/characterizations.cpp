@@ -24,7 +24,7 @@ Characterizations::Characterizations(const PlanningOptions& options, work::Store
     : options_(options),
       store_(store),
       clock_(clock),
-      alarm_(due, work::Due::Turn::frontiers, [this](double now_s) { look_for_late(now_s); }),
+      alarm_(due, work::Due::Turn::frontiers, *this),
       executor_(executor) {
   options_changed();
 }
@@ -341,14 +341,14 @@ void Characterizations::finish(const std::string& key, Result<Frontier> result) 
 }
 
 void Characterizations::log_late(const Work& work) const {
-  if (!options_.log || work.wanters.empty()) return;
+  if (work.wanters.empty()) return;
   std::string state = "it is being read";
   if (work.planning) state = "it is being planned";
   if (work.queued) state = fmt::format("{} wait for a planner", queue_.waiting(PlanningQueue::Kind::first));
   const std::size_t others = work.wanters.size() - 1;
-  options_.log(fmt::format("job {}{}: no plan after {:g} s ({}); its ranks run at the highest clock until then",
-                           work.wanters.begin()->first, others > 0 ? fmt::format(" and {} more", others) : "",
-                           options_.maximum_clock_after_s, state));
+  options_.host->log(fmt::format("job {}{}: no plan after {:g} s ({}); its ranks run at the highest clock until then",
+                                 work.wanters.begin()->first, others > 0 ? fmt::format(" and {} more", others) : "",
+                                 options_.maximum_clock_after_s, state));
 }
 
 void Characterizations::look_for_late(double now_s) {

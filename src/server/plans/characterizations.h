@@ -137,7 +137,7 @@ class Characterizations {
   const PlanningOptions& options_;
   work::StoreAccess& store_;
   const Clock& clock_;
-  work::Alarm alarm_;
+  work::AlarmOf<&Characterizations::look_for_late> alarm_;
   work::Executor& executor_;
   std::map<std::string, std::weak_ptr<const jobs::CharacterizedPipeline>> known_;
   std::deque<Frontier> recent_;  ///< cached though no job holds them

@@ -25,9 +25,7 @@ class HeldPlans {
   static constexpr double kGather_s = 0.5;
 
   HeldPlans(live::JobCache& jobs, const Clock& clock, work::Due& due)
-      : jobs_(jobs),
-        clock_(clock),
-        alarm_(due, work::Due::Turn::held_plans, [this](double /*now_s*/) { write_all(); }) {}
+      : jobs_(jobs), clock_(clock), alarm_(due, work::Due::Turn::held_plans, *this) {}
 
   /// A rank has named that version as the one that it has.
   void note(live::LiveJob& live, int rank, std::int64_t version);
@@ -38,7 +36,7 @@ class HeldPlans {
 
   live::JobCache& jobs_;
   const Clock& clock_;
-  work::Alarm alarm_;
+  work::AlarmOf<&HeldPlans::write_all> alarm_;
   std::set<std::string> noted_;  ///< jobs
 };
 

@@ -3,10 +3,27 @@
 // Input:   of an operator, see docs/serve.md.
 #pragma once
 
-#include <functional>
 #include <string>
 
+#include "server/jobs/identity.h"
+
 namespace perseus::plans {
+
+/// What a server wants of its process; here: nothing.
+class ServerHost {
+ public:
+  virtual ~ServerHost() = default;
+  /// Receives lines on jobs, see server/savings/job_lines.h.
+  virtual void log(const std::string& /*line*/) {}
+  /// False: another server may have taken over.
+  virtual bool may_renew() { return true; }
+  /// The id of a job is made from it.
+  virtual std::string random_id() { return jobs::random_hex_id(); }
+};
+inline ServerHost* no_host() {
+  static ServerHost none;
+  return &none;
+}
 
 struct PlanningOptions {
   double idle_expiry_s = 7 * 24 * 3600;   ///< jobs without requests for this long expire
@@ -29,8 +46,7 @@ struct PlanningOptions {
   double refinement_slice_s = 30;            ///< planner seconds before refinements of others have their turn
   double quick_above_s = 3;           ///< pipelines estimated to take more planner seconds get a quick frontier first
   double maximum_clock_after_s = 20;  ///< for a rank whose client requests its plan only once; see WaitForPlan
-  std::function<bool()> may_renew;    ///< false: another server may have taken over; empty: it never does
-  std::function<void(const std::string&)> log;  ///< called with lines on jobs, see server/savings/job_lines.h
+  ServerHost* host = no_host();       ///< outlives the server
 };
 
 }  // namespace perseus::plans

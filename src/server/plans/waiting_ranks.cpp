@@ -27,7 +27,7 @@ Error not_sure() {
 }  // namespace
 
 bool WaitingRanks::may_answer(const live::LiveJob& live) const {
-  return !renewal_of(live) || !options_.may_renew || options_.may_renew();
+  return !renewal_of(live) || options_.host->may_renew();
 }
 
 jobs::WaitId WaitingRanks::wait(jobs::WaitForPlan request, work::Done<jobs::PlanAnswer> done) {
@@ -217,8 +217,8 @@ void WaitingRanks::end_at_highest_clock(live::LiveJob& live, jobs::WaitId id, li
                           "job_metadata, or upload one to the job, and try again",
                           job.id, has_input ? "profile that can be read" : "profile", waiter.rank)});
   }
-  if (options_.log && !std::exchange(live.calls.logged_highest_clock, true)) {
-    options_.log(
+  if (!std::exchange(live.calls.logged_highest_clock, true)) {
+    options_.host->log(
         fmt::format("job {}: rank {} got the highest clock, since there was no plan after {:g} s; its client "
                     "does not request a plan again, so it keeps this clock until training restarts",
                     job.id, waiter.rank, options_.maximum_clock_after_s));

@@ -32,7 +32,7 @@ class WaitingRanks {
       : options_(options),
         jobs_(jobs),
         clock_(clock),
-        alarm_(due, work::Due::Turn::waits, [this](double now_s) { end_late(now_s); }),
+        alarm_(due, work::Due::Turn::waits, *this),
         access_(access),
         plans_(plans),
         held_(held) {}
@@ -74,7 +74,7 @@ class WaitingRanks {
   const PlanningOptions& options_;
   live::JobCache& jobs_;
   const Clock& clock_;
-  work::Alarm alarm_;
+  work::AlarmOf<&WaitingRanks::end_late> alarm_;
   live::JobAccess& access_;
   RankPlans& plans_;
   HeldPlans& held_;

@@ -64,9 +64,9 @@ void Reservations::end_over(const std::vector<std::string>& used, const std::map
             return other.is_same(one) && other.since_s == one.since_s && other.expires_s == one.expires_s;
           };
           const std::string reason = std::ranges::any_of(before, same) ? why(one, now_s) : "";
-          if (!reason.empty() && options_.log) {
-            options_.log(fmt::format("site: the reservation of {:.6g} W for the job '{}' has ended: {}",
-                                     one.power.value(), one.job, reason));
+          if (!reason.empty()) {
+            options_.host->log(fmt::format("site: the reservation of {:.6g} W for the job '{}' has ended: {}",
+                                           one.power.value(), one.job, reason));
           }
           return !reason.empty();
         });

@@ -235,11 +235,11 @@ void SiteAdmissions::decided(const AskedPtr& asked) {
   auto found = jobs_before(answer.reservation);
   const bool started = found && has_used(*found, answer.reservation.job);
   answer.ready = started || (found && !found->lacks_jobs && fits_now(found->site));
-  if (asked->is_new && options_.log) {
-    options_.log(fmt::format("site: {:.6g} W of '{}' are reserved for the job '{}', {:g} s{}{}",
-                             answer.reservation.power.value(), answer.domain, answer.reservation.job,
-                             document->admission.value(), asked_by(answer.reservation.by),
-                             answer.replaced ? fmt::format("; before: {:.6g} W", answer.replaced->value()) : ""));
+  if (asked->is_new) {
+    options_.host->log(fmt::format("site: {:.6g} W of '{}' are reserved for the job '{}', {:g} s{}{}",
+                                   answer.reservation.power.value(), answer.domain, answer.reservation.job,
+                                   document->admission.value(), asked_by(answer.reservation.by),
+                                   answer.replaced ? fmt::format("; before: {:.6g} W", answer.replaced->value()) : ""));
   }
   if (!found || started) return asked->done(answer);
   look_ahead(asked, *std::move(found));
@@ -283,12 +283,12 @@ void SiteAdmissions::explain(const AskedPtr& asked) {
 }
 
 void SiteAdmissions::release(const std::string& job, work::Done<Ok> done, const std::string& by) {
-  const auto change = [log = options_.log, job, by](List list, const work::Done<std::optional<List>>& then) {
+  const auto change = [host = options_.host, job, by](List list, const work::Done<std::optional<List>>& then) {
     const auto removed = std::erase_if(list, [&job](const jobs::Reservation& one) { return one.job == job; });
     if (removed == 0) {
       return then(Error{ErrorCode::not_found, fmt::format("no watts are reserved for the job '{}'", job)});
     }
-    if (log) log(fmt::format("site: the reservation for the job '{}' has ended: released{}", job, asked_by(by)));
+    host->log(fmt::format("site: the reservation for the job '{}' has ended: released{}", job, asked_by(by)));
     then(std::optional(std::move(list)));
   };
   site_.reservations().change(change, std::move(done));

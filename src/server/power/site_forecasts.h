@@ -26,11 +26,7 @@ class SiteForecasts {
   static constexpr double kAge_s = 10, kLongest_s = 10, kPatience_s = 30;
 
   SiteForecasts(SitePower& site, live::JobCache& jobs, const Clock& clock, work::Due& due, work::Executor& executor)
-      : site_(site),
-        jobs_(jobs),
-        clock_(clock),
-        alarm_(due, work::Due::Turn::forecasts, [this](double now_s) { give_up(now_s); }),
-        executor_(executor) {}
+      : site_(site), jobs_(jobs), clock_(clock), alarm_(due, work::Due::Turn::forecasts, *this), executor_(executor) {}
 
   void forecast(double hours, work::Done<SiteForecast> done);
 
@@ -47,7 +43,7 @@ class SiteForecasts {
   SitePower& site_;
   live::JobCache& jobs_;
   const Clock& clock_;
-  work::Alarm alarm_;
+  work::AlarmOf<&SiteForecasts::give_up> alarm_;
   work::Executor& executor_;
   std::vector<Asked> asked_;  ///< by until_s
   bool dividing_ = false;

@@ -66,10 +66,7 @@ class SiteHistory {
 
   /// `source`: unique per server and start.
   SiteHistory(work::StoreAccess& store, const Clock& clock, work::Due& due, std::string source)
-      : store_(store),
-        clock_(clock),
-        alarm_(due, work::Due::Turn::history, [this](double) { write(); }),
-        source_(std::move(source)) {}
+      : store_(store), clock_(clock), alarm_(due, work::Due::Turn::history, *this), source_(std::move(source)) {}
 
   [[nodiscard]] bool wants_reading(double now_s) const { return now_s >= next_reading_s_ && !stopping_; }
   /// What the division of the watts has led to.
@@ -92,7 +89,7 @@ class SiteHistory {
 
   work::StoreAccess& store_;
   const Clock& clock_;
-  work::Alarm alarm_;  ///< at the time of the next write
+  work::AlarmOf<&SiteHistory::write> alarm_;  ///< at the time of the next write
   std::string source_;
   std::map<std::int64_t, Domains> minutes_;  ///< by start: not written yet
   double next_reading_s_ = 0;

@@ -20,7 +20,7 @@ SitePower::SitePower(const plans::PlanningOptions& options, work::StoreAccess& s
                      SiteHistory& history)
     : jobs_(jobs),
       clock_(clock),
-      alarm_(due, work::Due::Turn::site, [this](double now_s) { go_on(now_s); }),
+      alarm_(due, work::Due::Turn::site, *this),
       executor_(executor),
       documents_(store, *this),
       limit_changes_(store, clock, listener),

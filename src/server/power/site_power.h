@@ -89,7 +89,7 @@ class SitePower final : public SiteReadings, private SiteDocumentUser {
 
   live::JobCache& jobs_;
   const Clock& clock_;
-  work::Alarm alarm_;
+  work::AlarmOf<&SitePower::go_on> alarm_;
   work::Executor& executor_;
   SiteDocuments documents_;
   LimitChanges limit_changes_;

@@ -37,7 +37,7 @@ class IterationHistory {
                    std::string source)
       : store_(store),
         clock_(clock),
-        alarm_(due, work::Due::Turn::history, [this](double /*now_s*/) { write(); }),
+        alarm_(due, work::Due::Turn::history, *this),
         access_(access),
         source_(std::move(source)) {}
 
@@ -73,7 +73,7 @@ class IterationHistory {
 
   work::StoreAccess& store_;
   const Clock& clock_;
-  work::Alarm alarm_;
+  work::AlarmOf<&IterationHistory::write> alarm_;
   live::JobAccess& access_;
   std::string source_;
   std::unordered_map<std::string, Minutes> minutes_of_;  ///< by job: not written yet

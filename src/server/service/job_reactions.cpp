@@ -23,10 +23,8 @@ void JobReactions::committed(live::LiveJob& live, const std::vector<live::Sequen
 bool JobReactions::take(live::LiveJob& live, const live::SequencedEvent& event) {
   parts_.subscriptions.publish(live.job.id, event);
   if (live.profiling) live.profiling->take(live.job, event.sequence, event.event);
-  if (options_.log) {
-    if (const std::string line = savings::log_line(live.job, live.frontiers.all(), event.event); !line.empty())
-      options_.log(line);
-  }
+  const std::string line = savings::log_line(live.job, live.frontiers.all(), event.event);
+  if (!line.empty()) options_.host->log(line);
   const jobs::EventBody& body = event.event.body;
   if (const auto* count = std::get_if<jobs::IterationsCounted>(&body)) {
     live.reports.counted_to(count->last_iteration);

@@ -54,7 +54,7 @@ void Registrations::register_job(jobs::RegisterJob request, work::Done<jobs::Reg
   done = counted_as_owned(request, std::move(done));
   if (request.idempotency_key.empty()) {
     std::string prefix = request.id_prefix.empty() ? "j_" : request.id_prefix + "+";
-    return make_job(prefix + options_.random_id(), std::move(request), std::move(done));
+    return make_job(prefix + options_.host->random_id(), std::move(request), std::move(done));
   }
   registered_before(request, [this, request, done](const Result<jobs::RegisterJobAnswer>& before) {
     if (before || before.error().code != ErrorCode::not_found) return done(before);

@@ -87,7 +87,7 @@ void Service::row_erased(const store::JobIndexRow& gone) {
   subscriptions.job_removed(gone);
 }
 void Service::changed(const jobs::Alert& alert) {
-  if (options_.log) options_.log(line_of(alert));
+  options_.host->log(line_of(alert));
   sent_alerts.changed(alert);
 }
 
@@ -118,7 +118,6 @@ Service::~Service() {
 
 Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, store::Store& store, const Clock& clock,
                                                work::Executor& executor) {
-  if (!options.random_id) options.random_id = jobs::random_hex_id;
   std::unique_ptr<Service> service(new Service(std::move(options), store, clock, executor));
   if (Status opened = service->read(store); !opened) return opened.error();
   return service;
@@ -155,9 +154,7 @@ void Service::tick() {
   due.perform(now_s);
   jobs.forget_finished(static_cast<std::size_t>(options_.finished_jobs_in_memory));
   for (const jobs::Alert& alert : webhook->take_delivered_ends()) sent_alerts.delivered(alert);
-  for (const std::string& line : webhook->take_lines()) {
-    if (options_.log) options_.log("webhook of alerts: " + line);
-  }
+  for (const std::string& line : webhook->take_lines()) options_.host->log("webhook of alerts: " + line);
 }
 
 void Service::set_limits(const ServiceOptions& options) {

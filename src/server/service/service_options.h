@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "server/alerts/alert_webhook.h"
@@ -23,7 +22,6 @@ struct ServiceOptions : plans::PlanningOptions {
   int finished_jobs_in_memory = 100;     ///< others are read again when requested
   double alert_after_s = 0;              ///< a condition raises an alert after this time; 0: no alerts
   alerts::AlertReceiver alert_receiver = {};  ///< of the alerts of this server; none: they are not sent
-  std::function<std::string()> random_id;     ///< 128 random bits in hex; empty: getrandom(2)
 };
 
 }  // namespace perseus::service

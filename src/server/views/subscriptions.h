@@ -28,10 +28,7 @@ class Subscriptions {
   using Take = std::function<void(const jobs::JobEvent&)>;
 
   Subscriptions(live::JobCache& jobs, work::StoreAccess& store, const Clock& clock, work::Due& due)
-      : jobs_(jobs),
-        store_(store),
-        clock_(clock),
-        alarm_(due, work::Due::Turn::streams, [this](double now_s) { read_again(now_s); }) {}
+      : jobs_(jobs), store_(store), clock_(clock), alarm_(due, work::Due::Turn::streams, *this) {}
 
   /// Every event of the job after that sequence, past ones first, each once and in order, until unsubscribed. `after`
   /// beyond the last event (or -1): from now on. `done` is called before the first event. A long past comes in parts,
@@ -70,7 +67,7 @@ class Subscriptions {
   live::JobCache& jobs_;
   work::StoreAccess& store_;
   const Clock& clock_;
-  work::Alarm alarm_;
+  work::AlarmOf<&Subscriptions::read_again> alarm_;
   std::map<jobs::SubscriptionId, Subscription> subscriptions_;
   jobs::SubscriptionId next_ = 1;
   std::multimap<double, std::pair<jobs::SubscriptionId, std::int64_t>> late_past_;  ///< to be read again, by time

@@ -7,10 +7,8 @@
 // Threads: io thread.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
-#include <utility>
 
 namespace perseus::work {
 
@@ -42,16 +40,14 @@ class Due {
   std::multimap<Turn, Alarm*> alarms_;
 };
 
-/// The time at which a part has something to do, and what that is.
+/// The time at which a part has something to do.
 class Alarm {
  public:
   using Turn = Due::Turn;
-  Alarm(Due& due, Turn turn, std::function<void(double now_s)> ring) : due_(due), ring_(std::move(ring)) {
-    due_.alarms_.emplace(turn, this);
-  }
+  Alarm(Due& due, Turn turn) : due_(due) { due_.alarms_.emplace(turn, this); }
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
-  ~Alarm() {
+  virtual ~Alarm() {
     std::erase_if(due_.alarms_, [this](const auto& one) { return one.second == this; });
   }
 
@@ -61,9 +57,28 @@ class Alarm {
 
  private:
   friend class Due;
+  virtual void ring(double now_s) = 0;
   Due& due_;
-  std::function<void(double now_s)> ring_;
   std::optional<double> at_s_;
+};
+
+/// What the part then does: `Method`, which may get the time.
+template <auto Method>
+class AlarmOf;
+template <class Part, class... Now, void (Part::*Method)(Now...)>
+class AlarmOf<Method> final : public Alarm {
+ public:
+  AlarmOf(Due& due, Turn turn, Part& part) : Alarm(due, turn), part_(part) {}
+
+ private:
+  void ring([[maybe_unused]] double now_s) override {
+    if constexpr (sizeof...(Now) > 0) {
+      (part_.*Method)(now_s);
+    } else {
+      (part_.*Method)();
+    }
+  }
+  Part& part_;
 };
 
 inline std::optional<double> Due::next() const {
@@ -78,7 +93,7 @@ inline void Due::perform(double now_s) {
   for (const auto& [turn, alarm] : alarms_) {
     if (!alarm->at_s_ || *alarm->at_s_ > now_s) continue;
     alarm->at_s_.reset();
-    alarm->ring_(now_s);
+    alarm->ring(now_s);
   }
 }
 

@@ -43,7 +43,7 @@ class StoreAccess {
   StoreAccess(store::Store& store, const Clock& clock, Due& due, Gate& gate, double limit_s)
       : store_(store),
         clock_(clock),
-        alarm_(due, Due::Turn::store, [this](double now_s) { give_up(now_s); }),
+        alarm_(due, Due::Turn::store, *this),
         gate_(gate),
         limit_s_(limit_s),
         opened_s_(clock.now_s()) {}
@@ -130,7 +130,7 @@ class StoreAccess {
 
   store::Store& store_;
   const Clock& clock_;
-  Alarm alarm_;
+  AlarmOf<&StoreAccess::give_up> alarm_;
   Gate& gate_;
   double limit_s_;
   double opened_s_;

@@ -18,7 +18,7 @@ std::int64_t find(const StoredBytes::ByToken& bytes, const std::string& token) {
 }  // namespace
 
 StoredBytes::StoredBytes(StoreAccess& store, Due& due, Result<ByToken> counted, double now_s)
-    : store_(store), alarm_(due, Due::Turn::sizes, [this](double at_s) { correct(at_s); }) {
+    : store_(store), alarm_(due, Due::Turn::sizes, *this) {
   alarm_.set(counted ? now_s + kEvery_s : now_s);
   if (counted) counted_ = *std::move(counted);
 }

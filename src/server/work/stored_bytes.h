@@ -32,7 +32,7 @@ class StoredBytes {
   void correct(double now_s);
 
   StoreAccess& store_;
-  Alarm alarm_;
+  AlarmOf<&StoredBytes::correct> alarm_;
   ByToken counted_;  ///< at the last correction
   ByToken before_;   ///< written between that correction and the one in progress
   ByToken since_;

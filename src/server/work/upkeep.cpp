@@ -39,11 +39,7 @@ UpkeepWork upkeep_of(std::vector<store::JobIndexRow> jobs, const Keep& keep, dou
 }
 
 Upkeep::Upkeep(Keep keep, StoreAccess& store, const Clock& clock, Due& due, RemoveJob remove)
-    : keep_(keep),
-      store_(store),
-      clock_(clock),
-      alarm_(due, Due::Turn::retention, [this](double /*now_s*/) { go_on(); }),
-      remove_(std::move(remove)) {
+    : keep_(keep), store_(store), clock_(clock), alarm_(due, Due::Turn::retention, *this), remove_(std::move(remove)) {
   rest(0);
 }
 

@@ -64,7 +64,7 @@ class Upkeep {
   Keep keep_;
   StoreAccess& store_;
   const Clock& clock_;
-  Alarm alarm_;
+  AlarmOf<&Upkeep::go_on> alarm_;
   RemoveJob remove_;
   std::deque<Task> tasks_;
   std::size_t under_way_ = 0;

@@ -25,8 +25,6 @@ class WaitingRanksTest : public ::testing::Test, protected testing::ServiceParts
 
 /// Another server may have taken over: under a power budget, no answer may make the plan's lease longer.
 TEST_F(WaitingRanksTest, WithoutTheRightToWriteNoLeaseIsRenewed) {
-  bool sure = true;
-  options.may_renew = [&] { return sure; };
   sure = false;
   EXPECT_TRUE(ask(0)->ok()) << "no budget: the answer renews nothing";
   live().job.plan.emplace().budget.emplace().lease_s = 30;

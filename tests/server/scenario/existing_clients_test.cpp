@@ -68,9 +68,9 @@ TEST(ExistingClients, AProfileThatIsUploadedMeanwhileAnswers) {
 }
 
 TEST(ExistingClients, ARankThatListsItsInstructionsGetsTheHighestClocksAndTheLogSaysSo) {
-  std::vector<std::string> log;
+  LoggedLines log;
   service::ServiceOptions options;
-  options.log = [&](const std::string& line) { log.push_back(line); };
+  options.host = &log;
   InProcess target(options);
   const int wait = ask_once(target, job_without_metadata(target, {"forward", "backward"}));
   target.go_to(21);
@@ -78,7 +78,7 @@ TEST(ExistingClients, ARankThatListsItsInstructionsGetsTheHighestClocksAndTheLog
   ASSERT_TRUE(answer && answer->ok());
   ASSERT_EQ((*answer)->schedule->clocks.size(), 2U);
   EXPECT_EQ((*answer)->schedule->clocks[1].clock, Megahertz(1410));
-  EXPECT_THAT(log, Contains(HasSubstr("rank 0 got the highest clock, since there was no plan after 20 s")));
+  EXPECT_THAT(log.lines, Contains(HasSubstr("rank 0 got the highest clock, since there was no plan after 20 s")));
 }
 
 }  // namespace

@@ -87,9 +87,9 @@ TEST_F(FirstPlan, IsMadeOnceTheDatabaseAnswersAgain) {
 }
 
 TEST(LatePlans, AreLoggedOnceAJobWhereRanksWait) {
-  std::vector<std::string> log;
+  LoggedLines log;
   service::ServiceOptions options;
-  options.log = [&](const std::string& line) { log.push_back(line); };
+  options.host = &log;
   InProcess target(options);
   std::vector<std::string> jobs;
   for (const int microbatches : {4, 5}) {
@@ -105,7 +105,7 @@ TEST(LatePlans, AreLoggedOnceAJobWhereRanksWait) {
   }
   target.go_to(90);
   for (const std::string& job : jobs) {
-    EXPECT_THAT(log, Contains(HasSubstr("job " + job + ": no plan after 20 s")).Times(1));
+    EXPECT_THAT(log.lines, Contains(HasSubstr("job " + job + ": no plan after 20 s")).Times(1));
   }
 }
 

@@ -19,6 +19,12 @@
 
 namespace perseus::testing {
 
+/// The lines of a server's log.
+struct LoggedLines final : plans::ServerHost {
+  void log(const std::string& line) override { lines.push_back(line); }
+  std::vector<std::string> lines;
+};
+
 class InProcess final : public ScenarioTarget, public work::Executor {
  public:
   explicit InProcess(service::ServiceOptions options = {},

@@ -49,9 +49,10 @@ TEST(SiteAdmission, KeepsWhatWasAnsweredAcrossACrash) {
 }
 
 TEST(SiteAdmission, SaysWhoReservedAndHowItEnded) {
-  std::vector<std::string> lines;
+  LoggedLines logged;
+  std::vector<std::string>& lines = logged.lines;
   service::ServiceOptions options;
-  options.log = [&](const std::string& line) { lines.push_back(line); };
+  options.host = &logged;
   InProcess third(options, std::make_shared<TestDatabase>());
   ASSERT_TRUE(third.set_site(R"({"admission_s":60,"domains":[{"name":"hall","limits":[{"limit_w":1000}]}]})").ok());
   auto request = jobs::parse_admission_request(request_for("a", 600), "body").value();

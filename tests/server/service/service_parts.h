@@ -29,7 +29,7 @@ inline profiles::KnownInput two_stages_input(std::optional<Seconds> switch_laten
   return profiles::known_input(kTwoStages, shape, {2}, "two stages", {}, fixed).value();
 }
 
-struct ServiceParts {
+struct ServiceParts : plans::ServerHost {
   /// Parts on one database are servers that follow each other, or replicas.
   explicit ServiceParts(std::shared_ptr<TestDatabase> the_database = std::make_shared<TestDatabase>())
       : database(std::move(the_database)) {}
@@ -60,10 +60,14 @@ struct ServiceParts {
     return {job().version + 1, 0, {{point < 0 ? "" : job().input_of[0], point}}, {0}, {}, {}, "a test"};
   }
 
-  std::vector<std::string> log;  ///< lines of the server's log
+  void log(const std::string& line) override { lines.push_back(line); }
+  bool may_renew() override { return sure; }
+
+  std::vector<std::string> lines;  ///< of the server's log
+  bool sure = true;                ///< of the right to write
   service::ServiceOptions options = [this] {
     service::ServiceOptions made;
-    made.log = [this](const std::string& line) { log.push_back(line); };
+    made.host = this;
     return made;
   }();
   std::shared_ptr<TestDatabase> database;

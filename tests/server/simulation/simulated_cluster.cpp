@@ -27,12 +27,14 @@ Watts SimulatedJob::draws(double now_s) const {
   return mean_power({microbatches, {ranks[0].process.clocks(now_s), ranks[1].process.clocks(now_s)}, period_s});
 }
 
-SimulatedCluster::SimulatedCluster(std::uint64_t seed) : dice_(seed) {
-  options_.random_id = [this, seed] { return fmt::format("{:016x}{:016x}", seed, ++ids_); };
+SimulatedCluster::SimulatedCluster(std::uint64_t seed) : dice_(seed), seed_(seed) {
+  options_.host = this;
   options_.idle_expiry_s = kDay_s / 4;
   server_ = std::make_unique<InProcess>(options_, database_with(kProfiles));
   up_s_ = well_s_ = awake_s_ = now_s();
 }
+
+std::string SimulatedCluster::random_id() { return fmt::format("{:016x}{:016x}", seed_, ++ids_); }
 
 SimulatedCluster::~SimulatedCluster() { *run_ = -1; }
 

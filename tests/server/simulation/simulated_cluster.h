@@ -72,10 +72,10 @@ struct SimulatedJob {
   [[nodiscard]] Watts draws(double now_s) const;
 };
 
-class SimulatedCluster {
+class SimulatedCluster final : plans::ServerHost {
  public:
   explicit SimulatedCluster(std::uint64_t seed);
-  ~SimulatedCluster();
+  ~SimulatedCluster() override;
   void live(double days);
   [[nodiscard]] const Trace& trace() const { return trace_; }
 
@@ -87,6 +87,7 @@ class SimulatedCluster {
   [[nodiscard]] const Figures& figures() const { return figures_; }
 
  private:
+  std::string random_id() override;
   struct Call {
     std::string what;
     double sent_s = 0, limit_s = 0;
@@ -178,7 +179,7 @@ class SimulatedCluster {
   SeededDice dice_;
   Trace trace_;
   Figures figures_;
-  std::uint64_t ids_ = 0;
+  std::uint64_t seed_, ids_ = 0;
   service::ServiceOptions options_;
   std::unique_ptr<InProcess> server_;
   double seconds_ = 0;                                   ///< since the beginning

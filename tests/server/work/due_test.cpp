@@ -7,10 +7,6 @@
 #include <vector>
 
 namespace perseus::work {
-namespace {
-
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 class DueTest : public ::testing::Test {
  protected:
@@ -18,11 +14,25 @@ class DueTest : public ::testing::Test {
     due_.perform(now_s);
     return std::exchange(rung_, {});
   }
+  void ring_site() { rung_.emplace_back("site"); }
+  void ring_waits() { rung_.emplace_back("waits"); }
+  void ring_again(double now_s) {
+    rung_.emplace_back("again");
+    again_.set(now_s);
+    site_.set(now_s);
+  }
+  using SiteAlarm = AlarmOf<&DueTest::ring_site>;
   Due due_;
   std::vector<std::string> rung_;
-  Alarm site_{due_, Due::Turn::site, [this](double) { rung_.emplace_back("site"); }};
-  Alarm waits_{due_, Due::Turn::waits, [this](double) { rung_.emplace_back("waits"); }};
+  SiteAlarm site_{due_, Due::Turn::site, *this};
+  AlarmOf<&DueTest::ring_waits> waits_{due_, Due::Turn::waits, *this};
+  AlarmOf<&DueTest::ring_again> again_{due_, Due::Turn::jobs, *this};
 };
+
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 TEST_F(DueTest, AlarmsThatAreDueRingOnceInTheOrderOfTheirTurns) {
   EXPECT_EQ(due_.next(), std::nullopt);
@@ -36,19 +46,14 @@ TEST_F(DueTest, AlarmsThatAreDueRingOnceInTheOrderOfTheirTurns) {
 }
 
 TEST_F(DueTest, AnAlarmSetAgainAsItRingsWaitsForTheNextCall) {
-  Alarm again(due_, Due::Turn::jobs, [&](double now_s) {
-    rung_.emplace_back("again");
-    again.set(now_s);
-    site_.set(now_s);
-  });
-  again.set(1);
+  again_.set(1);
   EXPECT_THAT(rung(1), ElementsAre("again", "site"));
   EXPECT_EQ(due_.next(), 1);
 }
 
 TEST_F(DueTest, AnAlarmThatHasEndedDoesNotRing) {
   {
-    Alarm ended(due_, Due::Turn::jobs, [this](double) { rung_.emplace_back("ended"); });
+    SiteAlarm ended(due_, Due::Turn::jobs, *this);
     ended.set(1);
   }
   EXPECT_EQ(due_.next(), std::nullopt);
