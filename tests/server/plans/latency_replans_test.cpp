@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/server/service/service_parts.h"
 
 namespace perseus::plans {
@@ -24,6 +26,19 @@ class LatencyReplansTest : public ::testing::Test, protected testing::ServicePar
     latencies->go_on(live());
     base.settle();
   }
+  /// A rank waits for the first plan, which is held back for the latency that it has measured.
+  testing::Answer<jobs::PlanAnswer> ask_for_first_plan() {
+    base.hooks.on_shown = [this](live::LiveJob& live) { waiting.answer(live); };
+    plan();
+    deploy(0);
+    measure(0.0123);
+    testing::Answer<jobs::PlanAnswer> answer;
+    jobs::WaitForPlan asked;
+    asked.job = "job";
+    waiting.wait(std::move(asked), answer.take());
+    EXPECT_FALSE(answer.given());
+    return answer;
+  }
   std::optional<double> planned_with_s() { return job().planned_with.at(job().input_of[0]).switch_latency_s; }
 };
 
@@ -38,6 +53,20 @@ TEST_F(LatencyReplansTest, AnInputThatCannotBeReadIsNotTriedAgainWithThatLatency
   measure(0.1);
   go_on();
   EXPECT_EQ(planned_with_s(), 0.1) << "another latency is tried";
+}
+
+TEST_F(LatencyReplansTest, AnInputThatCannotBeReadHoldsNoFirstPlanBack) {
+  const auto answer = ask_for_first_plan();
+  base.database().damaged.insert("input/" + job().input_of[0]);
+  go_on();
+  EXPECT_TRUE(answer.given());
+}
+
+TEST_F(LatencyReplansTest, AnInputThatCannotBeCompletedHoldsNoFirstPlanBack) {
+  const auto answer = ask_for_first_plan();
+  base.database().put_blob("input/" + job().input_of[0], "of a later version");
+  go_on();
+  EXPECT_TRUE(answer.given());
 }
 
 }  // namespace

@@ -38,5 +38,23 @@ TEST_F(JobReactionsTest, APlanIsPublishedBeforeItsRanksGetIt) {
   EXPECT_EQ(reactions.plans_deployed(), 1);
 }
 
+TEST_F(JobReactionsTest, AJobThatCannotBeReadAtItsTimeIsReadAgain) {
+  base.database().failure = Error{ErrorCode::unavailable, "the database is gone"};
+  reactions.wake("not in memory");
+  base.settle();
+  EXPECT_EQ(base.due().next(), now_s() + live::kRetryAfter_s);
+}
+
+TEST_F(JobReactionsTest, TimesUnderAnEarlierPlanMakeNoStraggler) {
+  policies::StragglerDetector& detector = live().detector.emplace(2);
+  const auto round = [&] {
+    (void)detector.report(1, 1);
+    return detector.report(0, 1.5);
+  };
+  EXPECT_FALSE(round() || round());
+  deploy(0);
+  EXPECT_FALSE(round());
+}
+
 }  // namespace
 }  // namespace perseus::service
