@@ -84,6 +84,16 @@ TEST(SiteDivision, AFrontierThatComesMeanwhileBringsNoGrantOfNothing) {
   EXPECT_EQ(server.service().site.view()->jobs.front().state, "unlimited");
 }
 
+TEST_F(SiteRestart, AnotherLimitIsDividedThoughADivisionIsUnderWay) {
+  const double before_w = granted_w();
+  server_.hold_results(true);
+  server_.go_to(42);
+  ASSERT_TRUE(server_.set_site(R"({"domains":[{"name":"hall","limits":[{"limit_w":800}]}],"dwell_s":1})").ok());
+  server_.hold_results(false);
+  go_to(50);
+  EXPECT_LT(granted_w(), before_w);
+}
+
 TEST_F(SiteRestart, NoGrantRisesUntilAllJobsAreRead) {
   const double before_w = granted_w();
   EXPECT_LT(before_w, 460);
