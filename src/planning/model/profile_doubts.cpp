@@ -37,12 +37,15 @@ bool is_constant(const ProfileEntry& entry) {
 }  // namespace
 
 std::vector<std::string> profile_doubts(const Profile& profile, std::optional<Watts> blocking_power) {
-  Cases too_fast, too_long, too_much, too_little, below_blocking, slower;
+  Cases too_fast, too_long, too_much, too_little, below_blocking, slower, ends_below;
   int cells = 0;
+  Megahertz highest(0);
+  for (const ProfileEntry& entry : profile.entries) highest = std::max(highest, entry.measurements.front().clock);
   std::size_t clocks = 0;
   for (const ProfileEntry& entry : profile.entries) {
     if (is_constant(entry)) continue;
     clocks = std::max(clocks, entry.measurements.size());
+    if (entry.measurements.front().clock < highest) ends_below.add(place_of(entry, entry.measurements.front()));
     for (std::size_t i = 0; i < entry.measurements.size(); ++i) {
       const Measurement& m = entry.measurements[i];
       const Watts power = m.energy / m.time / double(profile.accelerators[entry.stage]);
@@ -78,6 +81,11 @@ std::vector<std::string> profile_doubts(const Profile& profile, std::optional<Wa
   } else if (blocking_power) {
     doubt(below_blocking,
           fmt::format("less than the blocking power of {:g} W, while it computes", blocking_power->value()));
+  }
+  if (too_fast.count == 0) {
+    doubt(ends_below, fmt::format("its highest clock, below the {} MHz of others: plans take it for maximum clock, and "
+                                  "are slower than the job at maximum clock if that GPU goes higher",
+                                  highest.value()));
   }
   doubt(slower, "slower at a higher clock, by more than noise");
   if (cells > 0 && clocks == 1) doubts.emplace_back("the profile has one clock only: there is nothing to choose");

@@ -65,6 +65,16 @@ TEST(ProfileDoubts, AStageThatComputesForMicrosecondsIsNoWrongUnit) {
   EXPECT_THAT(profile_doubts(profile, {}), IsEmpty());
 }
 
+TEST(ProfileDoubts, AStageWithoutTheHighestClockHidesWhatMaximumClockIs) {
+  Profile profile = profile_of(1, 1, 1);
+  for (ProfileEntry& entry : profile.entries) {
+    if (entry.stage == 1) entry.measurements.erase(entry.measurements.begin());
+  }
+  EXPECT_THAT(profile_doubts(profile, {}),
+              ElementsAre(HasSubstr("stage 1, forward, 1200 MHz (and 1 more): its highest clock, below the 1410 MHz of "
+                                    "others: plans take it for maximum clock")));
+}
+
 TEST(ProfileDoubts, NoPublishedProfileHasAWrongUnit) {
   PERSEUS_NEEDS_SHARED_DATA(data);
   int profiles = 0;
