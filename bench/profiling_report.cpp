@@ -121,7 +121,8 @@ struct Run {
   int strict_from = -1;  ///< the same for strictly good
   int stopped = 0;       ///< iterations after which the profiler finished
   Verdict at_stop;
-  double expected_loss_pct = 0;  ///< at T_max, by the profiler when it stops
+  double expected_loss_pct = 0;  ///< at T_max, by the profiler when it stops; so are these: whether its bounds hold
+  bool loss_held = false, late_held = false;
   double next_cpu_ms = 0;
   std::string why;
   /// Cost of the windows by the true profile, against everything at the highest clock.
@@ -173,7 +174,12 @@ Run run(const Setting& setting, const model::Profile& truth, const model::Schedu
     ++windows;
     if (const profiling::ProfilingDone* done = step.done()) {
       result.why = done->why;
-      if (!step.doubt.at.empty()) result.expected_loss_pct = step.doubt.at.front().expected_loss_pct;
+      if (!step.doubt.at.empty()) {
+        const auto& at = step.doubt.at.front();
+        result.expected_loss_pct = at.expected_loss_pct;
+        result.loss_held = result.at_stop.fastest.loss_pct <= at.loss_bound_pct;
+        result.late_held = result.at_stop.fastest.late_pct <= at.late_bound_pct;
+      }
       break;
     }
     const profiling::ProfilingWindow window = *step.window();
@@ -244,12 +250,13 @@ void print_row(const char* gpu, const Setting& setting, std::vector<Run> runs) {
   const auto worst = [&](auto value) { return value(*std::ranges::max_element(runs, {}, value)); };
   const auto mean_slowdown = [](const Run& r) { return r.slowdown_sum_pct / std::max(1, r.windows + r.resting); };
   fmt::print(
-      "| {} | {} | {} | {} | {} | {} | {} | {} | {} of {} | {:.2f} | {:+.2f} / {:.2f} | {:+.2f} / {:.2f} | {:.0f} | "
+      "| {} | {} | {} | {} | {} | {} | {} | {} | {} of {} | {:.2f} | {} / {} | {:+.2f} / {:.2f} | {:+.2f} / {:.2f} | "
+      "{:.0f} | "
       "{:.0f} | "
       "{:.1f} | {:.1f} | {:.2f} | {:+.2f} |\n",
       gpu, setting.name, good, good90, strict, strict90, stop, stop90, good_at_stop, runs.size(),
-      median([](const Run& r) { return r.expected_loss_pct; }),
-      median([](const Run& r) { return r.at_stop.fastest.loss_pct; }),
+      median([](const Run& r) { return r.expected_loss_pct; }), std::ranges::count_if(runs, &Run::loss_held),
+      std::ranges::count_if(runs, &Run::late_held), median([](const Run& r) { return r.at_stop.fastest.loss_pct; }),
       median([](const Run& r) { return r.at_stop.fastest.late_pct; }),
       median([](const Run& r) { return r.at_stop.slow.loss_pct; }),
       median([](const Run& r) { return r.at_stop.slow.late_pct; }), median([](const Run& r) { return r.next_cpu_ms; }),
@@ -291,12 +298,12 @@ void print_run(int seed, const Run& run) {
 int report(const Arguments& arguments) {
   fmt::print(
       "| GPU | mode | good after, median | 90 % | strictly, median | 90 % | stops after, median | 90 % | good when it "
-      "stops | expects to lose at T_max [%] | loss / late at "
+      "stops | expects to lose at T_max [%] | its bounds hold, loss / late | loss / late at "
       "T_min "
       "[%] | at 1.2 T_min | next(), CPU [ms] | iterations, resting included | mean slowdown [%], worst run | worst "
       "iteration [%] | cost "
       "[iterations' time] | cost [iterations' energy] |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | "
-      "--- | "
+      "--- | --- | "
       "--- | --- | --- | --- | --- | --- | "
       "--- |\n");
   const std::span<const Truth> truths =

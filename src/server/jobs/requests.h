@@ -406,7 +406,7 @@ struct JobView {
   struct Profiling {
     bool over = false;
     int windows = 0, iterations = 0;  ///< handed out
-    /// Energy that the plan loses, or time by which it is late, at most, with 95 % confidence; the worst of both, and
+    /// Energy that the plan loses, or time by which it is late, at most, with 90 % confidence; the worst of both, and
     /// of all deadlines examined.
     std::optional<double> uncertainty_pct;
     std::string text;                     ///< the same as a sentence; the failure, if any

@@ -282,7 +282,7 @@ std::optional<NextStep> next_step(const profiling::OnlineProfiler& profiler, con
       window.rest = found->rest;
       window.slowdown_pct = found->slowdown_pct;
       window.highest = window.clocks_mhz == question.maximum_clocks;
-      window.uncertainty_pct = next->doubt.worst_95_pct;
+      window.uncertainty_pct = next->doubt.worst_bound_pct;
       window.text = next->doubt.text;
       return window;
     }

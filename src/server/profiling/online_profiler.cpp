@@ -254,7 +254,7 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   const SharedClock shared = shared_clock(now);
   const auto predicted = [&](const PlanUncertainty& doubt) {
     double late_pct = 0;
-    for (const PlanUncertainty::At& at : doubt.at) late_pct = std::max(late_pct, at.late_95_pct);
+    for (const PlanUncertainty::At& at : doubt.at) late_pct = std::max(late_pct, at.late_bound_pct);
     return std::max(most_slowdown / kTimesTheMean, most_slowdown - kTimesLate * late_pct / 100);
   };
   const auto bounded = [&](ClockChoice clocks, const PlanUncertainty& doubt) {
@@ -275,7 +275,7 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   const PlanUncertainty& doubt = plan.doubt;
   if (check.stopped()) return std::nullopt;
   const double tolerance = tolerance_pct(now);
-  const bool sure = *doubt.worst_95_pct <= tolerance;
+  const bool sure = *doubt.worst_bound_pct <= tolerance;
   std::vector<double> confirmable;
   // A plan that changes clocks between computations cannot be confirmed if clocks arrive too late for that.
   std::ranges::copy_if(options.slowdowns, std::back_inserter(confirmable),
@@ -303,7 +303,7 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
     return ProfilingStep{with_rest(window_of(uniform(std::vector<int>(layout.types.size())), false)), doubt};
   }
   const auto loses_most = std::ranges::max_element(
-      doubt.at, {}, [](const PlanUncertainty::At& at) { return std::max(at.loss_95_pct, at.late_95_pct); });
+      doubt.at, {}, [](const PlanUncertainty::At& at) { return std::max(at.loss_bound_pct, at.late_bound_pct); });
   if (turn == kTurnOfPlan && std::ranges::find(confirmable, loses_most->slowdown) != confirmable.end()) {
     return plan_step(loses_most->slowdown, false);
   }

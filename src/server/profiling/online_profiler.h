@@ -60,7 +60,7 @@ struct ProfilingOptions {
   int iterations_per_window = 1;  ///< >= 1; plain: the paper's "about five"
   int warm_up_windows = 0;        ///< at the maximum clock, not counted; plain: at least two, as published
   int max_iterations = 60;        ///< adaptive gives up refining after so many
-  double tolerance_pct = 0.15;    ///< adaptive is done when the plan's expected loss is lower, with 95 % confidence;
+  double tolerance_pct = 0.15;    ///< adaptive is done when the plan's expected loss is lower, with 90 % confidence;
                                   ///< higher in proportion where a single value varies by more than 1 %
   std::vector<double> slowdowns = {1.0, 1.2};  ///< ... at these multiples of the time at the highest clock
   double mean_slowdown_pct = 5;     ///< adaptive: of all iterations while profiling, those between windows included
@@ -86,13 +86,13 @@ struct PlanUncertainty {
   struct At {
     double slowdown = 1;           ///< deadline as a multiple of the time with everything at the highest clock
     double expected_loss_pct = 0;  ///< energy above that of the plan made with the true profile
-    double loss_95_pct = 0;        ///< upper bound with 95 % confidence
-    double late_95_pct = 0;        ///< likewise: iteration time beyond the deadline
+    double loss_bound_pct = 0;     ///< upper bound with 90 % confidence, 83 % in large jobs
+    double late_bound_pct = 0;     ///< likewise: iteration time beyond the deadline
   };
   std::vector<At> at;  ///< as ProfilingOptions::slowdowns; empty: not known yet
   std::string text;    ///< one sentence for people
-  /// Of a profile's largest loss or lateness at any of these, the upper bound with 95 % confidence.
-  std::optional<double> worst_95_pct = std::nullopt;
+  /// Of a profile's largest loss or lateness at any of these, the upper bound with that confidence.
+  std::optional<double> worst_bound_pct = std::nullopt;
 };
 
 struct ProfilingDone {

@@ -16,7 +16,7 @@ namespace {
 // Number of profiles drawn to judge the plan: fewer where planning takes long.
 constexpr int kMostDraws = 20, kLeastDraws = 5;
 constexpr int kComputationsAtMostDraws = 800;
-constexpr double kConfidence = 0.95;
+constexpr double kShare = 0.95;  ///< of the draws that keep a bound
 
 /// A plan on a profile: lateness against the deadline, and energy above the bound of all plans for it, in percent.
 struct OnProfile {
@@ -87,16 +87,17 @@ JudgedPlan judge_plan(const PlanningProblem& problem, const TimeEnergyModel& mod
   for (std::size_t k = 0; k < slowdowns.size(); ++k) {
     double sum = 0;
     for (const double loss : losses[k]) sum += loss;
-    PlanUncertainty::At at{slowdowns[k], std::max(0.0, sum / count), std::max(0.0, quantile(losses[k], kConfidence)),
-                           quantile(late[k], kConfidence)};
+    PlanUncertainty::At at{slowdowns[k], std::max(0.0, sum / count), std::max(0.0, quantile(losses[k], kShare)),
+                           quantile(late[k], kShare)};
     result.text += fmt::format(
         "{}at {:g} times the iteration time of the highest clock the plan is expected to lose {:.2f} % of energy, with "
-        "{:g} % confidence at most {:.2f} %, and "
+        "{:.0f} % confidence at most {:.2f} %, and "
         "to be at most {:.2f} % late",
-        k == 0 ? "" : "; ", at.slowdown, at.expected_loss_pct, 100 * kConfidence, at.loss_95_pct, at.late_95_pct);
+        k == 0 ? "" : "; ", at.slowdown, at.expected_loss_pct, 100 * std::ceil(kShare * count) / (count + 1),
+        at.loss_bound_pct, at.late_bound_pct);
     result.at.push_back(at);
   }
-  result.worst_95_pct = quantile(worst, kConfidence);
+  result.worst_bound_pct = quantile(worst, kShare);
   return {std::move(result), std::move(rivals)};
 }
 

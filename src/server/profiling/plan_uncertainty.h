@@ -1,11 +1,12 @@
 // Judges the plan made from an estimate: how much it may lose, over the profiles that the results leave possible.
 //
 // Input:   the problem, the model to draw profiles from, slowdowns.
-// Output:  per slowdown, expected and 95 % bounds of loss and lateness, and the plans that it loses to; nothing if
+// Output:  per slowdown, the expected loss, bounds of loss and lateness, and the plans that it loses to; nothing if
 //          `check` stopped it. Losses are energy above the bound of all plans, less that on the estimate itself:
 //          against another plan, the chance of two roundings would count, and a loss of 0.09 % seemed one of 0.02 %.
 // Errors:  none.
-// Cost:    plans each of 5 to 20 drawn profiles, fewer where planning takes long.
+// Cost:    plans each of 5 to 20 drawn profiles, fewer where planning takes long. The second largest of 20 bounds one
+//          more with a confidence of 19 / 21, the largest of 5 with 5 / 6.
 // Threads: pure functions.
 #pragma once
 
