@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/median.h"
+#include "planning/planner/choices.h"
 #include "server/profiling/curve_family.h"
 
 namespace perseus::profiling {
@@ -37,7 +38,8 @@ constexpr int kNoiseDraws = 32;
 /// The entries of one instruction, whose curves resemble each other.
 struct Family {
   std::vector<model::ProfileEntry*> members;
-  std::vector<Megahertz> grid;  ///< all their clocks, highest first
+  std::vector<Megahertz> grid;                    ///< all their clocks, highest first
+  std::vector<std::vector<Eigen::Index>> places;  ///< on the grid, of each member's clocks
 };
 
 /// Logarithms of one quantity, per member and clock of the member.
@@ -58,6 +60,12 @@ std::vector<Family> families_of(model::Profile& profile) {
   for (auto& [name, family] : by_name) {
     std::ranges::sort(family.grid, std::greater{});
     family.grid.erase(std::unique(family.grid.begin(), family.grid.end()), family.grid.end());
+    for (const model::ProfileEntry* entry : family.members) {
+      std::vector<Eigen::Index>& places = family.places.emplace_back();
+      for (const model::Measurement& m : entry->measurements) {
+        places.push_back(std::ranges::find(family.grid, m.clock) - family.grid.begin());
+      }
+    }
     families.push_back(std::move(family));
   }
   return families;
@@ -168,12 +176,10 @@ CurveFamily fitted(const Family& family, const Values& values, double center, co
   for (const Megahertz clock : family.grid) positions.push_back({log_clock(clock, family.grid.front()), 0});
   std::vector<Observations> members;
   for (std::size_t m = 0; m < family.members.size(); ++m) {
-    const std::vector<model::Measurement>& measured = family.members[m]->measurements;
     Observations observed{
-        Matrix::Zero(static_cast<int>(measured.size()), static_cast<int>(positions.size())), {}, variance[m]};
-    for (std::size_t i = 0; i < measured.size(); ++i) {
-      const auto place = std::ranges::find(family.grid, measured[i].clock) - family.grid.begin();
-      observed.design(static_cast<int>(i), static_cast<int>(place)) = 1;
+        Matrix::Zero(static_cast<int>(values[m].size()), static_cast<int>(positions.size())), {}, variance[m]};
+    for (std::size_t i = 0; i < values[m].size(); ++i) {
+      observed.design(static_cast<int>(i), family.places[m][i]) = 1;
       observed.value.push_back(values[m][i] - center);
     }
     members.push_back(std::move(observed));
@@ -249,9 +255,7 @@ Pooled pooled(const Family& family, const Values& values, std::optional<double> 
   if (smallest_stddev(variances(family, result.noise)) < least) return {values, {}, result.noise, false};
   const auto at_its_clocks = [&](std::size_t member, const Vector& on_grid) {
     std::vector<double> its;
-    for (const model::Measurement& m : family.members[member]->measurements) {
-      its.push_back(on_grid[std::ranges::find(family.grid, m.clock) - family.grid.begin()] + center);
-    }
+    for (const Eigen::Index place : family.places[member]) its.push_back(on_grid[place] + center);
     return its;
   };
   for (std::size_t m = 0; m < values.size(); ++m) {
@@ -302,51 +306,47 @@ std::vector<Matrix> errors(const Family& family, const Pooled& pooled, const std
   }
   if (!pooled.fit) return changes;
   std::vector<Matrix> on_grid = pooled.fit->responses(changes);
-  for (std::size_t m = 0; m < changes.size(); ++m) {
-    const std::vector<model::Measurement>& measured = family.members[m]->measurements;
-    for (std::size_t i = 0; i < measured.size(); ++i) {
-      const auto place = std::ranges::find(family.grid, measured[i].clock) - family.grid.begin();
-      changes[m].row(static_cast<Eigen::Index>(i)) = on_grid[m].row(place);
-    }
-  }
+  for (std::size_t m = 0; m < changes.size(); ++m) changes[m] = on_grid[m](family.places[m], Eigen::all);
   return changes;
+}
+
+/// Per vertex of the hull from the slowest: the price of time up to which it is the best of all clocks.
+std::vector<double> highest_prices(const planner::ChoiceSet& choices) {
+  std::vector<double> prices;
+  for (std::size_t k = 1; k < choices.hull.size(); ++k) {
+    const planner::Choice &slow = choices.pareto[choices.hull[k - 1]], &fast = choices.pareto[choices.hull[k]];
+    prices.push_back((fast.effective_energy - slow.effective_energy) / (slow.time - fast.time) / Watts(1));
+  }
+  return prices;
 }
 
 /// By how much a chosen clock's energy exceeds its pooled one, in logarithms, because noise made it look best: the mean
 /// over drawings of noise and the prices of time at which some clock is best, if the pooled values were the true ones.
-double optimism(const Values& log_times, const Values& log_powers, const std::vector<Matrix>& time_errors,
-                const std::vector<Matrix>& power_errors) {
+double optimism(const Family& family, const Values& log_times, const Values& log_powers,
+                const std::vector<Matrix>& time_errors, const std::vector<Matrix>& power_errors) {
   double sum = 0, count = 0;
-  std::vector<double> time, energy, drawn_time, drawn_energy;
   for (std::size_t m = 0; m < log_times.size(); ++m) {
-    const std::size_t clocks = log_times[m].size();
-    time.resize(clocks), energy.resize(clocks), drawn_time.resize(clocks), drawn_energy.resize(clocks);
-    for (std::size_t i = 0; i < clocks; ++i) {
-      time[i] = std::exp(log_times[m][i]);
-      energy[i] = time[i] * std::exp(log_powers[m][i]);
+    std::vector<model::Measurement> pooled = family.members[m]->measurements;
+    for (std::size_t i = 0; i < pooled.size(); ++i) {
+      pooled[i].time = Seconds(std::exp(log_times[m][i]));
+      pooled[i].energy = pooled[i].time * Watts(std::exp(log_powers[m][i]));
     }
-    std::vector<double> prices;  // in the middle of those at which a clock is best
-    for (std::size_t c = 1; c < clocks; ++c) {
-      double least = 0, most = INFINITY;
-      for (std::size_t i = 0; i < clocks; ++i) {
-        const double price = (energy[c] - energy[i]) / (time[i] - time[c]);
-        if (time[i] > time[c]) least = std::max(least, price);
-        if (time[i] < time[c]) most = std::min(most, price);
-      }
-      if (least < most && std::isfinite(most)) prices.push_back((least + most) / 2);
-    }
+    std::vector<double> prices = highest_prices(planner::make_choices(pooled, Watts(0)));
+    for (std::size_t k = prices.size(); k-- > 0;) prices[k] = (prices[k] + (k > 0 ? prices[k - 1] : 0)) / 2;
+    std::vector<model::Measurement> drawn = pooled;
     for (Eigen::Index d = 0; d < kNoiseDraws; ++d) {
-      for (std::size_t i = 0; i < clocks; ++i) {
+      for (std::size_t i = 0; i < drawn.size(); ++i) {
         const double time_error = time_errors[m](static_cast<Eigen::Index>(i), d);
-        drawn_time[i] = time[i] * std::exp(time_error);
-        drawn_energy[i] = energy[i] * std::exp(time_error + power_errors[m](static_cast<Eigen::Index>(i), d));
+        drawn[i].time = pooled[i].time * std::exp(time_error);
+        drawn[i].energy = pooled[i].energy * std::exp(time_error + power_errors[m](static_cast<Eigen::Index>(i), d));
       }
+      const planner::ChoiceSet choices = planner::make_choices(drawn, Watts(0));
+      const std::vector<double> until = highest_prices(choices);
+      std::size_t vertex = 0;
       for (const double price : prices) {
-        std::size_t best = 0;
-        for (std::size_t i = 1; i < clocks; ++i) {
-          if (drawn_energy[i] + price * drawn_time[i] < drawn_energy[best] + price * drawn_time[best]) best = i;
-        }
-        sum += best > 0 ? std::log(energy[best] / drawn_energy[best]) : 0;
+        while (vertex < until.size() && until[vertex] <= price) ++vertex;
+        const std::size_t best = choices.pareto[choices.hull[vertex]].option;
+        if (drawn[best].clock != family.grid.front()) sum += std::log(pooled[best].energy / drawn[best].energy);
         count += 1;
       }
     }
@@ -384,18 +384,18 @@ PooledProfile pool(const model::Profile& profile, std::optional<double> noise, i
     result.power_noise = std::max(result.power_noise, power.noise);
     result.changed = result.changed || time.changed || power.changed;
     if (!time.changed && !power.changed) continue;
-    // `powers` are measured energies over pooled times.
+    // `powers` are measured energies over pooled times, so those times are in all energies, a draw's too.
     const double lacks = lacks_at_highest(family, time.values, powers, power.values);
     const std::vector<Matrix> time_errors = errors(family, time, {}, noise_engine);
     const double chosen =
-        optimism(time.values, power.values, time_errors, errors(family, power, time_errors, noise_engine));
+        optimism(family, time.values, power.values, time_errors, errors(family, power, time_errors, noise_engine));
     const auto set = [&](const Family& to, const Values& log_times, const Values& log_powers) {
       for (std::size_t m = 0; m < to.members.size(); ++m) {
         for (std::size_t i = 0; i < log_times[m].size(); ++i) {
           model::Measurement& measurement = to.members[m]->measurements[i];
           const double more = measurement.clock == to.grid.front() ? lacks : chosen;
           measurement.time = Seconds(std::exp(log_times[m][i]));
-          measurement.energy = Joules(std::exp(log_powers[m][i] + log_times[m][i] + more));
+          measurement.energy = Joules(std::exp(log_powers[m][i] + time.values[m][i] + more));
         }
       }
     };

@@ -162,6 +162,23 @@ TEST(PooledProfile, DrawsAreMirroredAtTheProfile) {
   }
 }
 
+// Energies are measured by themselves: a time that is off makes no energy so.
+TEST(PooledProfile, ADrawsEnergiesDoNotFollowItsTimes) {
+  const PooledProfile pooled = pool(with_noise(throttled_truth(4), 0.01, 1, 17), std::nullopt, 32);
+  double times = 0, energies = 0, both = 0;
+  for (const model::Profile& draw : pooled.draws) {
+    for (std::size_t e = 0; e < draw.entries.size(); ++e) {
+      for (std::size_t i = 0; i < draw.entries[e].measurements.size(); ++i) {
+        const model::Measurement &drawn = draw.entries[e].measurements[i],
+                                 &mean = pooled.profile.entries[e].measurements[i];
+        const double time = std::log(drawn.time / mean.time), energy = std::log(drawn.energy / mean.energy);
+        times += time * time, energies += energy * energy, both += time * energy;
+      }
+    }
+  }
+  EXPECT_LT(std::abs(both) / std::sqrt(times * energies), 0.2);
+}
+
 TEST(PooledProfile, EstimatesNoiseFromRepeats) {
   const model::Profile truth = throttled_truth(4), measured = with_noise(truth, 0.02, 3, 7);
   const PooledProfile pooled = pool(measured);
