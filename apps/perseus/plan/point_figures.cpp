@@ -35,7 +35,7 @@ std::vector<PointFigures> figures_of(const model::ComputationDag& dag, const mod
     } else if (spread) {
       f.error_bars = report::error_bars_of(dag, point.plan, report::timeline_of(dag, point.plan));
     }
-    const checker::PlanRun run = runner.run(point.plan, {switch_latency});
+    const checker::PlanRun& run = runner.run(point.plan, {switch_latency});
     f.clock_limit_cost = point.clock_limit_cost;
     f.per_rank = checker::count_clock_changes(dag, point.plan, run);
     for (const checker::ClockChanges& rank : f.per_rank) {

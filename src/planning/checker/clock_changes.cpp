@@ -9,21 +9,29 @@ std::vector<ClockChanges> count_clock_changes(const model::ComputationDag& dag, 
   PERSEUS_CHECK(plan_fits(dag, plan).ok(), "the plan does not fit the pipeline");
   std::vector<ClockChanges> changes;
   for (const std::vector<int>& order : dag.rank_order) {
-    std::vector<int> controlled;
-    const auto clock_of = [&](int computation) { return dag.type_of(computation).options[plan[computation]].clock; };
-    std::ranges::copy_if(order, std::back_inserter(controlled), [&](int c) { return clock_of(c) != Megahertz(0); });
-
-    std::vector<Seconds> requests;
-    for (std::size_t i = 0; i < controlled.size(); ++i) {
-      const int following = controlled[(i + 1) % controlled.size()];
-      if (clock_of(following) != clock_of(controlled[i])) requests.push_back(run.end[controlled[i]]);
+    ClockChanges of_rank{0, run.makespan};
+    Megahertz first, now;  // 0: none yet
+    Seconds last_end, first_request, last_request;
+    const auto follow = [&](Megahertz clock) {
+      if (clock == now) return;
+      if (of_rank.count++ == 0) {
+        first_request = last_end;
+      } else {
+        of_rank.shortest_dwell = std::min(of_rank.shortest_dwell, last_end - last_request);
+      }
+      last_request = last_end;
+      now = clock;
+    };
+    for (const int computation : order) {
+      const Megahertz clock = dag.type_of(computation).options[plan[computation]].clock;
+      if (clock == Megahertz(0)) continue;
+      if (now == Megahertz(0)) first = now = clock;
+      follow(clock);
+      last_end = run.end[computation];
     }
-    ClockChanges of_rank{static_cast<int>(requests.size()), run.makespan};
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      const bool is_last = i + 1 == requests.size();
-      const Seconds next = is_last ? requests.front() + run.makespan : requests[i + 1];
-      of_rank.shortest_dwell = std::min(of_rank.shortest_dwell, next - requests[i]);
-    }
+    follow(first);
+    if (of_rank.count > 0)
+      of_rank.shortest_dwell = std::min(of_rank.shortest_dwell, first_request + run.makespan - last_request);
     changes.push_back(of_rank);
   }
   return changes;

@@ -52,78 +52,59 @@ PlanRunner::PlanRunner(const model::ComputationDag& dag) : dag_(dag) {
   std::vector<int> filled(first_receiver_.begin(), first_receiver_.end() - 1);
   for (const model::Dependency& dependency : dag.dependencies)
     receivers_[filled[dependency.before]++] = {dependency.after, dependency.latency.value()};
-}
 
-void PlanRunner::push(Event event) {
-  queue_.push_back(event);
-  std::ranges::push_heap(queue_, std::ranges::greater{}, &Event::time);
-}
-
-PlanRunner::Event PlanRunner::pop() {
-  std::ranges::pop_heap(queue_, std::ranges::greater{}, &Event::time);
-  const Event event = queue_.back();
-  queue_.pop_back();
-  return event;
+  std::vector<int> first_of_type;
+  for (const model::ComputationType& type : dag.types) {
+    first_of_type.push_back(static_cast<int>(options_.size()));
+    for (const model::Measurement& option : type.options) options_.push_back({option.time, option.energy});
+  }
+  for (const model::Computation& computation : dag.computations)
+    first_option_.push_back(first_of_type[computation.type]);
+  runs_.resize(n);
+  result_.start.resize(n);
+  result_.end.resize(n);
+  result_.energy_of.resize(n);
 }
 
 template <class Run, class Ended>
 double PlanRunner::iterate(Run run, Ended ended) {
-  const std::size_t n = dag_.computations.size();
-  queue_.clear();
   messages_missing_ = messages_needed_;
   next_in_order_.assign(dag_.rank_order.size(), 0);
-  is_running_.assign(dag_.rank_order.size(), 0);
-  start_.assign(n, 0);
-  end_.assign(n, 0);
-
-  const auto start_next_of = [&](int rank, double now) {
-    const std::vector<int>& order = dag_.rank_order[rank];
-    if (is_running_[rank] || next_in_order_[rank] == order.size()) return;
-    const int computation = order[next_in_order_[rank]];
-    if (messages_missing_[computation] > 0) return;
-    is_running_[rank] = 1;
-    start_[computation] = now;
-    run(computation, now);
-    push({now + runs_[computation].duration.value(), computation, true});
-  };
-  const auto deliver = [&](int computation, double now) {
-    if (--messages_missing_[computation] == 0) start_next_of(dag_.computations[computation].rank, now);
-  };
-
-  for (int rank = 0; rank < dag_.num_ranks(); ++rank) start_next_of(rank, 0);
-  double now = 0;
+  arrived_.assign(messages_needed_.size(), 0);
+  for (int rank = 0; rank < dag_.num_ranks(); ++rank) may_run_.push_back(rank);
+  double makespan = 0;
   std::size_t num_ended = 0;
-  while (!queue_.empty()) {
-    const Event event = pop();
-    now = event.time;
-    if (!event.is_end) {
-      deliver(event.computation, now);
-      continue;
+  while (!may_run_.empty()) {
+    const int rank = may_run_.back();
+    may_run_.pop_back();
+    const std::vector<int>& order = dag_.rank_order[rank];
+    std::size_t& next = next_in_order_[rank];
+    double now = next == 0 ? 0 : result_.end[order[next - 1]].value();
+    for (; next < order.size() && messages_missing_[order[next]] == 0; ++next) {
+      const int computation = order[next];
+      now = std::max(now, arrived_[computation]);
+      result_.start[computation] = Seconds(now);
+      const ClockLine::Run& own = runs_[computation] = run(computation, now);
+      now += own.duration.value();
+      result_.end[computation] = Seconds(now);
+      ++num_ended;
+      ended(computation, next, now);
+      for (int r = first_receiver_[computation]; r < first_receiver_[computation + 1]; ++r) {
+        const auto& [receiver, latency] = receivers_[r];
+        arrived_[receiver] = std::max(arrived_[receiver], now + latency);
+        if (--messages_missing_[receiver] > 0) continue;
+        const int other = dag_.computations[receiver].rank;
+        if (other != rank && dag_.rank_order[other][next_in_order_[other]] == receiver) may_run_.push_back(other);
+      }
     }
-    const int rank = dag_.computations[event.computation].rank;
-    end_[event.computation] = now;
-    ++num_ended;
-    ended(event.computation, next_in_order_[rank], now);
-    ++next_in_order_[rank];
-    is_running_[rank] = 0;
-    for (int r = first_receiver_[event.computation]; r < first_receiver_[event.computation + 1]; ++r) {
-      const Receiver& receiver = receivers_[r];
-      if (receiver.latency == 0)
-        deliver(receiver.computation, now);
-      else
-        push({now + receiver.latency, receiver.computation, false});
-    }
-    start_next_of(rank, now);
+    makespan = std::max(makespan, now);
   }
-  PERSEUS_CHECK(num_ended == n, "ranks wait for each other: the rank orders contradict the dependencies");
-  return now;
+  PERSEUS_CHECK(num_ended == runs_.size(), "ranks wait for each other: the rank orders contradict the dependencies");
+  return makespan;
 }
 
 double PlanRunner::run_on_time(const model::Plan& plan) {
-  const auto run = [&](int c, double) {
-    const model::Measurement& option = chosen(dag_, plan, c);
-    runs_[c] = {option.time, option.energy};
-  };
+  const auto run = [&](int c, double) { return options_[first_option_[c] + plan[c]]; };
   return iterate(run, [](int, std::size_t, double) {});
 }
 
@@ -135,8 +116,8 @@ double PlanRunner::run_late(const model::Plan& plan, Seconds switch_latency) {
   }
   const auto run = [&](int c, double now) {
     const model::Measurement& option = chosen(dag_, plan, c);
-    runs_[c] = option.clock == Megahertz(0) ? ClockLine::Run{option.time, option.energy}
-                                            : clock_of[dag_.computations[c].rank].run(dag_.type_of(c), Seconds(now));
+    return option.clock == Megahertz(0) ? ClockLine::Run{option.time, option.energy}
+                                        : clock_of[dag_.computations[c].rank].run(dag_.type_of(c), Seconds(now));
   };
   const auto request_next = [&](int c, std::size_t position, double now) {
     if (chosen(dag_, plan, c).clock == Megahertz(0)) return;
@@ -148,26 +129,21 @@ double PlanRunner::run_late(const model::Plan& plan, Seconds switch_latency) {
   return iterate(run, request_next);
 }
 
-PlanRun PlanRunner::run(const model::Plan& plan, const PlanRunOptions& options) {
+const PlanRun& PlanRunner::run(const model::Plan& plan, const PlanRunOptions& options) {
   PERSEUS_CHECK(plan_fits(dag_, plan).ok(), "the plan does not fit the pipeline");
   PERSEUS_CHECK(options.switch_latency >= Seconds(0), "switch latency must not be negative");
 
-  runs_.resize(plan.size());
   const double makespan =
       options.switch_latency == Seconds(0) ? run_on_time(plan) : run_late(plan, options.switch_latency);
 
-  PlanRun result;
+  PlanRun& result = result_;
   result.makespan = Seconds(makespan);
   result.busy.assign(dag_.rank_order.size(), Seconds(0));
-  result.start.reserve(plan.size());
-  result.end.reserve(plan.size());
-  result.energy_of.reserve(plan.size());
+  result.computing_energy = Joules(0);
   for (std::size_t c = 0; c < plan.size(); ++c) {
-    result.start.emplace_back(start_[c]);
-    result.end.emplace_back(end_[c]);
     // Use the duration itself, not end - start, which loses digits late in a long iteration.
     result.busy[dag_.computations[c].rank] += runs_[c].duration;
-    result.energy_of.push_back(runs_[c].energy);
+    result.energy_of[c] = runs_[c].energy;
     result.computing_energy += runs_[c].energy;
   }
   Joules waiting_energy;

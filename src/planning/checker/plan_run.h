@@ -1,11 +1,11 @@
-// Runs a plan: an event-driven simulation of one iteration.
+// Runs a plan: a simulation of one iteration.
 //
-// Problem: compute the makespan and energy of a plan without the planner's longest paths: ranks run their orders,
-//          messages take their latency, and time advances from event to event.
+// Problem: compute the makespan and energy of a plan without the planner's longest paths: ranks run their orders, each
+//          as far as messages, which take their latency, let it; its clock is its own, so that no other order matters.
 // Input:   a valid ComputationDag and a plan that fits it (see plan_fits).
 // Output:  PlanRun, unique.
 // Errors:  none; a plan that does not fit, or a deadlock of ranks, is a programming error and aborts.
-// Cost:    O((computations + dependencies) log ranks), allocations only for the result after the first run.
+// Cost:    O(computations + dependencies), nothing is allocated after the first run without switch latency.
 // Threads: one PlanRunner per thread; it keeps a reference to its DAG.
 // Source:  paper section 4.1, eq. (1).
 //
@@ -52,40 +52,35 @@ Status plan_fits(const model::ComputationDag& dag, const model::Plan& plan);
 class PlanRunner {
  public:
   explicit PlanRunner(const model::ComputationDag& dag);
-  PlanRun run(const model::Plan& plan, const PlanRunOptions& options = {});
+  /// Valid until the next run.
+  const PlanRun& run(const model::Plan& plan, const PlanRunOptions& options = {});
 
  private:
-  struct Event {
-    double time;
-    int computation;
-    bool is_end;  ///< of the computation; otherwise a message for it arrives
-  };
   struct Receiver {
     int computation;
     double latency;
   };
 
-  /// One iteration; returns its makespan. `run(computation, start)` sets runs_[computation];
-  /// `ended(computation, position in its rank's order, end)` is called in the order of time.
+  /// One iteration; returns its makespan. `run(computation, start)` returns how it runs;
+  /// `ended(computation, position in its rank's order, end)` is called in the order of its rank.
   template <class Run, class Ended>
   double iterate(Run run, Ended ended);
   double run_on_time(const model::Plan& plan);
   double run_late(const model::Plan& plan, Seconds switch_latency);
-  void push(Event event);
-  Event pop();
 
   const model::ComputationDag& dag_;
   std::vector<int> first_receiver_;  ///< receivers of computation i are [first_receiver_[i], first_receiver_[i + 1])
   std::vector<Receiver> receivers_;
   std::vector<int> messages_needed_;
+  std::vector<ClockLine::Run> options_;  ///< of each type, together
+  std::vector<int> first_option_;        ///< per computation
 
-  std::vector<Event> queue_;
+  std::vector<int> may_run_;  ///< ranks; some are in vain
   std::vector<int> messages_missing_;
+  std::vector<double> arrived_;             ///< per computation: its last message so far
   std::vector<std::size_t> next_in_order_;  ///< per rank
-  std::vector<char> is_running_;            ///< per rank
   std::vector<ClockLine::Run> runs_;        ///< per computation
-  std::vector<double> start_;
-  std::vector<double> end_;
+  PlanRun result_;
 };
 
 /// One run of a new PlanRunner.

@@ -113,7 +113,7 @@ std::vector<std::string> check_expected(const model::ComputationDag& dag, const 
     }
     PlanRunner runner(drawn);
     for (Expected& one : all) {
-      const PlanRun run = runner.run(*one.plan);
+      const PlanRun& run = runner.run(*one.plan);
       one.time_s.push_back(run.makespan.value());
       one.energy_j.push_back(run.energy.value());
     }

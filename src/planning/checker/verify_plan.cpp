@@ -83,7 +83,7 @@ class FrontierCheck {
       report(index, "plan", 0, 0, fmt::format("point {}: {}", index, fits.error().message));
       return;
     }
-    const PlanRun run = runner_.run(point.plan, {options_.switch_latency});
+    const PlanRun& run = runner_.run(point.plan, {options_.switch_latency});
     if (index == 0) verification_.slowest_time = run.makespan;
     verification_.fastest_time = run.makespan;
     const Seconds expected = run.makespan + point.noise.lateness;
