@@ -54,12 +54,12 @@ Status EventSplitter::read(char c, std::size_t at, const Visit& visit) {
       break;
     case '[':
       if (depth_ == 0) is_list_ = began_ = true;
-      if (depth_ == 1 && !is_list_ && key_ == "traceEvents") in_events_ = true;
+      if (depth_ == 1 && !is_list_) in_list_ = true;
       ++depth_;
       break;
     case '{':
       began_ = true;
-      if (object_ == kNowhere && depth_ > 0 && depth_ == (in_events_ ? 2 : 1)) object_ = at, object_depth_ = depth_;
+      if (object_ == kNowhere && depth_ > 0 && depth_ == (in_list_ ? 2 : 1)) object_ = at, object_depth_ = depth_;
       ++depth_;
       break;
     case '}':
@@ -70,9 +70,9 @@ Status EventSplitter::read(char c, std::size_t at, const Visit& visit) {
       if (object_ != kNowhere && depth_ == object_depth_) {
         const std::string_view object(text_.data() + object_, at + 1 - object_);
         object_ = kNowhere;
-        return visit(is_list_ || in_events_ ? std::string_view() : key_, object);
+        return visit(is_list_ || (in_list_ && key_ == "traceEvents") ? std::string_view() : key_, object);
       }
-      if (depth_ == 1 && !is_list_) in_events_ = false;
+      if (depth_ == 1 && !is_list_) in_list_ = false;
       break;
     default:
       if (depth_ > 0 || is_space(c) || (!began_ && is_byte_order_mark(c))) break;

@@ -1,9 +1,9 @@
 // Cuts the text of a Chrome trace into its events, piece by piece, without holding more than one event.
 //
 // Input:   the text in pieces of any size: a list of events, or an object with the list `traceEvents`.
-// Output:  each event's text, and that of each other object directly in the outer one, such as `distributedInfo`;
-//          kPadding readable bytes follow it, as the JSON parser needs. The list may lack its end, as recorders that
-//          were stopped leave it.
+// Output:  each event's text, and that of each other object directly in the outer one, such as `distributedInfo`, or in
+//          a list of it (`deviceProperties`); kPadding readable bytes follow it, as the JSON parser needs. The list may
+//          lack its end, as recorders that were stopped leave it.
 // Errors:  invalid_input: text that begins with neither `[` nor `{`, an event that does not end or is larger than
 //          kMostEventBytes; what is inside an event is left to the parser.
 #pragma once
@@ -40,10 +40,10 @@ class EventSplitter {
   bool escaped_ = false;
   int depth_ = 0;
   int object_depth_ = 0;
-  bool began_ = false;      ///< the list or object that the text is
-  bool is_list_ = false;    ///< the text is a list of events
-  bool in_events_ = false;  ///< in the list traceEvents
-  std::string key_;         ///< last string directly in the outer object
+  bool began_ = false;    ///< the list or object that the text is
+  bool is_list_ = false;  ///< the text is a list of events
+  bool in_list_ = false;  ///< in a list directly in the outer object
+  std::string key_;       ///< last string directly in the outer object
 };
 
 }  // namespace perseus::trace

@@ -13,6 +13,8 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -27,6 +29,9 @@ namespace ondemand = simdjson::ondemand;
 
 constexpr std::size_t kPieceBytes = 1U << 20U;
 constexpr std::size_t kMostNames = 100'000;  ///< remembered
+constexpr std::size_t kLongestGpu = 128;     ///< name
+constexpr std::size_t kMostGpus = 16;        ///< whose names are told apart
+constexpr std::string_view kGpuRange = "gpu_user_annotation";
 constexpr double kMost_us = 1e18;
 constexpr double kLongest_us = 86.4e9;  ///< of an event: a day
 /// Largest numbers of a span.
@@ -45,9 +50,10 @@ struct TraceEvent {
   std::string_view phase, name, category, pid, tid;
   std::optional<double> ts, dur;
   FieldValues args = kNoFields;
-  std::string_view thread_name;  ///< args.name
-  std::size_t wrong = 0;         ///< a field of args whose value is no number
-  std::string_view wrong_value;  ///< empty: none
+  int iteration = -1, step = -1;  ///< args of these names
+  std::string_view thread_name;   ///< args.name
+  std::size_t wrong = 0;          ///< a field of args whose value is no number
+  std::string_view wrong_value;   ///< empty: none
 };
 
 std::optional<double> number_of(std::string_view text) {
@@ -86,6 +92,7 @@ class TraceReader {
     first_thread_ = timeline_.threads.size();
     thread_numbers_.clear();
     parts_.clear();
+    kernels_s_.clear();
     open_.clear();
     EventSplitter splitter;
     const auto visit = [this](std::string_view key, std::string_view object) {
@@ -100,6 +107,7 @@ class TraceReader {
     if (Status status = splitter.finish(); !status) return in_file(status.error());
     for (const auto& [thread, open] : open_) timeline_.unpaired_events += std::ssize(open);
     keep_first_category();
+    keep_computing_streams();
     has_several_ranks_ = !names_its_rank_ && several_processes_compute();
     for (std::size_t t = first_thread_; t < timeline_.threads.size(); ++t) complete(timeline_.threads[t]);
     return Ok{};
@@ -208,6 +216,7 @@ class TraceReader {
   }
 
   Status read_member(std::string_view key, std::string_view object) {
+    if (key == "deviceProperties") read_device(object);
     if (key != "distributedInfo") return Ok{};
     ondemand::document document;
     std::int64_t rank = 0, world = 0;
@@ -218,6 +227,14 @@ class TraceReader {
     if (parse(object, document) == simdjson::SUCCESS && document["world_size"].get(world) == simdjson::SUCCESS)
       timeline_.world_size = std::max(timeline_.world_size, static_cast<int>(world));
     return Ok{};
+  }
+
+  void read_device(std::string_view object) {
+    ondemand::document document;
+    std::string_view name;
+    if (parse(object, document) || document["name"].get(name) || name.size() > kLongestGpu) return;
+    if (std::ranges::find(timeline_.gpus, name) == timeline_.gpus.end() && timeline_.gpus.size() < kMostGpus)
+      timeline_.gpus.emplace_back(name);
   }
 
   simdjson::error_code parse(std::string_view object, ondemand::document& document) {
@@ -290,6 +307,8 @@ class TraceReader {
         if (inner.get_string().get(event.thread_name)) event.thread_name = {};
         continue;
       }
+      if (key == "iteration") event.iteration = field_of(trimmed(inner.raw_json_token()));
+      if (key == "step") event.step = field_of(trimmed(inner.raw_json_token()));
       for (const auto& [name, field] : args_) {
         if (key == std::string_view(name)) {
           const std::string_view token = trimmed(inner.raw_json_token());
@@ -314,6 +333,8 @@ class TraceReader {
     const Named& name = named(event.name);
     if (event.phase == "X" && !name.known) {
       ++timeline_.other_events;
+      if (event.category == "kernel" && !event.name.starts_with("nccl"))
+        kernels_s_[thread_key(event.pid, event.tid)] += event.dur.value_or(0) / 1e6;
       return Ok{};
     }
     if (!event.ts) return in_event(event.name, "no ts; expected a number of microseconds");
@@ -341,6 +362,7 @@ class TraceReader {
                                                 field_names()[static_cast<std::size_t>(field)], value(field), most));
     }
     span.step = value(SpanField::step);
+    if (span.kind == SpanKind::step && span.step < 0) span.step = event.iteration >= 0 ? event.iteration : event.step;
     span.microbatch = static_cast<std::int16_t>(value(SpanField::microbatch));
     span.stage = static_cast<std::int16_t>(value(SpanField::stage));
     span.chunk = static_cast<std::int8_t>(value(SpanField::chunk));
@@ -444,10 +466,51 @@ class TraceReader {
     drop([&](std::size_t i) { return i >= first_span_ && categories_[i] != first_of(i); });
   }
 
+  /// Kineto repeats a range of the host on every stream that runs kernels of it. Of these, the one on the stream that
+  /// computes counts: those of NCCL's streams contain the wait for other ranks, and gathers ahead of their computation.
+  void keep_computing_streams() {
+    const auto on_gpu = [&](std::size_t i) {
+      const auto category = static_cast<std::size_t>(categories_[i]);
+      const SpanKind kind = timeline_.spans[i].kind;
+      return category < names_.categories.size() && names_.categories[category] == kGpuRange &&
+             (is_compute(kind) || kind == SpanKind::step);
+    };
+    const auto stream = [this](int thread) -> const RawThread& {
+      return raw_[static_cast<std::size_t>(raw_[static_cast<std::size_t>(thread)].base)];
+    };
+    const auto computes_less = [&](int a, int b) {  // without kernels: PyTorch's own stream has the lowest number
+      const auto rank_of = [&](const RawThread& s) {
+        return std::pair(kernels_s_[thread_key(s.pid, s.tid)], -field_of(s.tid));
+      };
+      return rank_of(stream(a)) < rank_of(stream(b));
+    };
+    std::map<std::string_view, int> computing;  // the stream of a device
+    for (std::size_t i = first_span_; i < categories_.size(); ++i) {
+      if (!on_gpu(i)) continue;
+      const int thread = timeline_.spans[i].thread;
+      int& most = computing.try_emplace(stream(thread).pid, thread).first->second;
+      if (computes_less(most, thread)) most = thread;
+    }
+    const auto of_range = [](const Span& s) { return std::tuple(s.kind, s.stage, s.chunk, s.microbatch, s.step); };
+    const auto computes = [&](const Span& s) {
+      return stream(s.thread).base == stream(computing.at(stream(s.thread).pid)).base;
+    };
+    std::set<std::pair<std::string_view, decltype(of_range({}))>> ranges;  // of computing streams
+    for (std::size_t i = first_span_; i < categories_.size(); ++i) {
+      const Span& s = timeline_.spans[i];
+      if (on_gpu(i) && computes(s)) ranges.emplace(stream(s.thread).pid, of_range(s));
+    }
+    drop([&](std::size_t i) {
+      if (i < first_span_ || !on_gpu(i)) return false;
+      const Span& s = timeline_.spans[i];
+      return !computes(s) && ranges.contains({stream(s.thread).pid, of_range(s)});
+    });
+  }
+
+  static std::string thread_key(std::string_view pid, std::string_view tid) { return fmt::format("{}#{}", pid, tid); }
   int thread_of(const TraceEvent& event) {
-    std::string key = fmt::format("{}#{}", event.pid, event.tid);
     const auto [found, is_new] =
-        thread_numbers_.try_emplace(std::move(key), static_cast<int>(timeline_.threads.size()));
+        thread_numbers_.try_emplace(thread_key(event.pid, event.tid), static_cast<int>(timeline_.threads.size()));
     if (is_new) {
       timeline_.threads.emplace_back();
       raw_.push_back({std::string(event.pid), std::string(event.tid), {}, found->second, kNoFields});
@@ -495,12 +558,15 @@ class TraceReader {
 
   /// Spans without a step get that of the step span of their file's ranks that they begin in.
   void assign_steps() {
-    std::map<int, std::vector<std::pair<double, std::pair<double, int>>>> steps;  // by global rank: start, end, step
+    std::map<int, StepsOfRank> steps;
     for (const Span& s : timeline_.spans) {
       if (s.kind == SpanKind::step)
         steps[timeline_.threads[s.thread].global].push_back({s.start_s, {s.end_s(), s.step}});
     }
-    for (auto& [rank, all] : steps) std::ranges::sort(all);
+    for (auto& [rank, all] : steps) {
+      std::ranges::sort(all);
+      number(all);
+    }
     drop([&](std::size_t i) {
       Span& s = timeline_.spans[i];
       if (s.kind == SpanKind::step) return true;
@@ -511,6 +577,26 @@ class TraceReader {
       s.step = std::prev(after)->second.second;
       return s.start_s > std::prev(after)->second.first;
     });
+  }
+
+  using StepsOfRank = std::vector<std::pair<double, std::pair<double, int>>>;  // start, end, step
+  /// Steps without a number count in the order of time; beside numbered ones, and within others, they are parts of
+  /// them.
+  static void number(StepsOfRank& all) {
+    const auto is_numbered = [](const auto& step) { return step.second.second >= 0; };
+    if (std::ranges::any_of(all, is_numbered)) {
+      std::erase_if(all, [&](const auto& step) { return !is_numbered(step); });
+      return;
+    }
+    StepsOfRank whole;
+    for (const auto& [start, rest] : all) {
+      if (whole.empty() || start > (whole.back().first + whole.back().second.first) / 2) {
+        whole.push_back({start, {rest.first, static_cast<int>(whole.size())}});
+      } else {
+        whole.back().second.first = std::max(whole.back().second.first, rest.first);
+      }
+    }
+    all = std::move(whole);
   }
 
   struct Open {
@@ -548,7 +634,8 @@ class TraceReader {
   bool names_its_rank_ = false, has_several_ranks_ = false;
   std::size_t first_span_ = 0, first_thread_ = 0;
   std::unordered_map<std::string, int> thread_numbers_;
-  std::map<FieldValues, int> parts_;  ///< of threads, by the ranks that their events name
+  std::unordered_map<std::string, double> kernels_s_;  ///< of streams: time of kernels but for NCCL's
+  std::map<FieldValues, int> parts_;                   ///< of threads, by the ranks that their events name
   std::unordered_map<int, std::vector<Open>> open_;
 };
 

@@ -3,8 +3,9 @@
 // Input:   the files of one job, one or one per rank; a mapping of names, or none: the ready one that knows the first
 //          event. Events are `X`, or `B` and `E` of one thread, in microseconds; `M` names threads; others are counted.
 // Output:  the spans of the events that the mapping names. Spans without a step get that of the rank's step that they
-//          begin in. With more than kMostSpans spans, whole steps are dropped until there are fewer. An end without a
-//          begin, or a begin without an end, is counted: its step lacks it.
+//          begin in; a rank's steps without numbers count in the order of time. With more than kMostSpans spans, whole
+//          steps are dropped until there are fewer. An end without a begin, or a begin without an end, is counted: its
+//          step lacks it.
 // Errors:  "file: event N (NAME): KEY VALUE; expected ...": text that is not JSON, times that are missing, negative or
 //          not finite; an Error too where no event has a name that the mapping knows, and where a place of a given
 //          mapping never occurs.

@@ -81,9 +81,10 @@ struct TraceSpans {
   long other_events = 0;     ///< of no kind that the mapping names
   long unpaired_events = 0;  ///< ends without a begin, begins without an end
   std::vector<std::string> files;
-  int world_size = 0;  ///< 0: unknown
-  int thinned = 1;     ///< one of that many steps was kept, to bound memory
-  double read_s = 0;   ///< of spans without a step, those that began so long after their file's first were kept; 0: all
+  std::vector<std::string> gpus;  ///< names of GPUs in the files, each once
+  int world_size = 0;             ///< 0: unknown
+  int thinned = 1;                ///< one of that many steps was kept, to bound memory
+  double read_s = 0;  ///< of spans without a step, those that began so long after their file's first were kept; 0: all
 };
 
 }  // namespace perseus::trace

@@ -165,6 +165,62 @@ TEST(ReadTrace, MatchesTorchFilesByTheirRanksAndSteps) {
   EXPECT_EQ(timeline->threads[timeline->spans[1].thread].global, 0);
 }
 
+/// As Kineto repeats a range on each stream of its device; the second waits for another rank on NCCL's stream.
+std::string of_streams(const std::string& kernels) {
+  return R"({"deviceProperties":[{"id":0,"name":"NVIDIA A100-SXM4-80GB"},{"id":1,"name":"NVIDIA A100-SXM4-80GB"}],
+      "distributedInfo":{"rank":0},"traceEvents":[)" +
+         kernels + R"(
+      {"ph":"X","cat":"gpu_user_annotation","name":"0F0","pid":0,"tid":20,"ts":90,"dur":30},
+      {"ph":"X","cat":"gpu_user_annotation","name":"0F0","pid":0,"tid":7,"ts":100,"dur":10},
+      {"ph":"X","cat":"gpu_user_annotation","name":"0F1","pid":0,"tid":7,"ts":120,"dur":10},
+      {"ph":"X","cat":"gpu_user_annotation","name":"0F1","pid":0,"tid":20,"ts":100,"dur":19},
+      {"ph":"X","cat":"gpu_user_annotation","name":"0B0","pid":0,"tid":20,"ts":140,"dur":5}]})";
+}
+
+TEST(ReadTrace, ReadsARangeOnSeveralStreamsOnceOnTheOneThatComputes) {
+  const std::string nccl =
+      R"({"ph":"X","cat":"kernel","name":"ncclDevKernel_SendRecv","pid":0,"tid":20,"ts":90,"dur":60},)";
+  const std::string gemm = R"({"ph":"X","cat":"kernel","name":"sm90_gemm","pid":0,"tid":20,"ts":90,"dur":60},)";
+  for (const auto& [kernels, starts_us] :
+       {std::pair(std::string(), std::array{100.0, 120.0, 140.0}), std::pair(nccl, std::array{100.0, 120.0, 140.0}),
+        std::pair(gemm, std::array{90.0, 100.0, 140.0})}) {
+    const auto timeline = parsed(of_streams(kernels));
+    ASSERT_TRUE(timeline.ok()) << timeline.error().message;
+    ASSERT_EQ(timeline->spans.size(), 3U) << kernels;
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(timeline->spans[i].start_s, 1e-6 * starts_us[i], 1e-12) << kernels;
+  }
+}
+
+TEST(ReadTrace, NamesTheGpusOfItsFiles) {
+  EXPECT_THAT(parsed(of_streams(""))->gpus, ::testing::ElementsAre("NVIDIA A100-SXM4-80GB"));
+  EXPECT_TRUE(parsed("[" + std::string(kForward) + "]")->gpus.empty());
+}
+
+/// Megatron-LM's iterations where no recorder numbers them, beside parts of them that count as steps too.
+TEST(ReadTrace, NumbersStepsInTheOrderOfTimeOrByPlainArguments) {
+  const auto read = [](const std::string& args) {
+    std::string text;
+    for (int step = 0; step < 2; ++step) {
+      text += fmt::format(
+          R"({}{{"ph":"X","name":"megatron.train.iteration","pid":0,"tid":1,"ts":{},"dur":100,"args":{{{}}}}},
+              {{"ph":"X","name":"megatron.train_step","pid":0,"tid":1,"ts":{},"dur":80}})",
+          step == 0 ? "" : ",", 100 * step, args.empty() ? "" : fmt::format(R"("{}":{})", args, step + 5),
+          100 * step + 10);
+      for (int m = 0; m < 2; ++m)
+        text += fmt::format(R"(,{{"ph":"X","name":"forward-compute","pid":0,"tid":1,"ts":{},"dur":5}})",
+                            100 * step + 20 + 10 * m);
+    }
+    const auto timeline =
+        parse_trace({{"t.json", "[" + text + "]"}}, *std::ranges::find(ready_names(), "megatron", &TraceNames::name));
+    std::vector<int> steps;
+    for (const Span& s : timeline.value().spans) steps.push_back(s.step);
+    return steps;
+  };
+  EXPECT_THAT(read(""), ::testing::ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(read("iteration"), ::testing::ElementsAre(5, 5, 6, 6));
+  EXPECT_THAT(read("step"), ::testing::ElementsAre(5, 5, 6, 6));
+}
+
 TEST(ReadTrace, KeepsWholeStepsWithinItsMemory) {
   std::string text = "[";
   for (int i = 0; i < 400; ++i)
