@@ -6,13 +6,16 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <set>
 
+#include "base/terminal_text.h"
 #include "command_line/command.h"
 #include "command_line/origin.h"
 #include "command_line/output_directory.h"
 #include "io/formats/boost_json_text.h"
 #include "plan/traced_pipeline.h"
 #include "planning/model/blocking_power.h"
+#include "planning/partitioner/gpu_model.h"
 #include "search/searched_jobs.h"
 #include "trace/advise.h"
 #include "trace/trace_answer.h"
@@ -22,15 +25,35 @@ namespace {
 
 struct TraceOptions {
   TraceInput input;
-  std::string profile, gpu = "H100-SXM", out;
+  std::string profile, gpu, out;  ///< gpu: empty: the one that the timeline names
   std::vector<int> stage_layers;
   AdviseOptions advise;
 };
 
+constexpr const char* kUsualGpu = "H100-SXM";
+
+/// Names the modeled GPU, if none is given, and says why it is this one.
+std::string choose_gpu(const std::vector<std::string>& devices, std::string& gpu) {
+  const std::string said = fmt::format("the timeline names {}", fmt::join(devices, ", "));
+  if (!gpu.empty()) return devices.empty() ? gpu : fmt::format("{}, as given; {}", gpu, said);
+  std::set<std::string_view> known;
+  for (const std::string& device : devices) {
+    const auto model = partitioner::gpu_of_device(device);
+    known.insert(model ? model->name : std::string_view());
+  }
+  const bool is_told = known.size() == 1 && !known.begin()->empty();
+  gpu = is_told ? *known.begin() : kUsualGpu;
+  if (is_told) return fmt::format("{}; {}", gpu, said);
+  return fmt::format("{}, the default; {} (--gpu)", gpu,
+                     devices.empty()      ? "the timeline names none"
+                     : devices.size() > 1 ? said
+                                          : said + ", which is not known");
+}
+
 Result<TraceAnswer> answer_of(const TraceOptions& options) {
   auto understood = read_trace_input(options.input);
   if (!understood) return understood.error();
-  TraceAnswer answer{{*std::move(understood)}, {}, {}, {}, {}};
+  TraceAnswer answer{{*std::move(understood)}, {}, {}, {}, {}, {}};
   const std::vector<int> layers = layers_per_stage(options.stage_layers, answer.job.stages);
   if (!layers.empty() && std::ssize(layers) != answer.job.stages)
     return Error{ErrorCode::usage, fmt::format("--stage-layers: {} numbers; allowed: one, or one for each of {} stages",
@@ -67,6 +90,7 @@ Result<int> run_trace(TraceOptions& options, bool as_json) {
   auto answer = answer_of(options);
   if (!answer) return answer.error();
   PipelineOptions& pipeline = options.advise.pipeline;
+  if (options.profile.empty()) answer->modeled_gpu = line_text(choose_gpu(answer->timeline.gpus, options.gpu));
   Status planned = set_traced_pipeline(*answer, options.profile, options.gpu, pipeline);
   if (!planned) return planned.error();
   if (!pipeline.blocking_power_w)
@@ -104,7 +128,10 @@ void add_trace(CLI::App& app, Command& command) {
               whole_number_within(1, 1 << 16));
   auto* profile = add_value(*trace, "--profile PROFILE.csv", options->profile,
                             "Measured profile of this kind of GPU; its curves are scaled to the times of the timeline");
-  add_default(*trace, "--gpu GPU", options->gpu, "Without a profile: model this GPU ('perseus partition --list')")
+  add_value(*trace, "--gpu GPU", options->gpu,
+            fmt::format("Without a profile: model this GPU, see 'perseus partition --list' (default: the one that the "
+                        "timeline names, else {})",
+                        kUsualGpu))
       ->excludes(profile);
   add_value(*trace, "--stage-layers N,...", options->stage_layers,
             "Layers of each stage, or one number for all: also show what moving layers one by one would help",

@@ -25,6 +25,7 @@ using what_if::Waiting;
 
 constexpr std::size_t kMostRankRows = 64;
 constexpr std::ptrdiff_t kMostNumbers = 3;  ///< of steps
+constexpr double kLeastEarly = 0.002;       ///< of a step: above, clocks of a pipeline differ
 
 std::string share_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
@@ -128,10 +129,10 @@ std::string step_picture(const TraceAnswer& answer) {
   report::ChartSeries measured{"as measured", report::look_of("perseus"), report::SeriesKind::marks, {}};
   report::ChartSeries replayed{"replayed", report::look_of("exact"), report::SeriesKind::marks, {}};
   report::ChartSeries between{"until the next step", report::look_of("envpipe"), report::SeriesKind::marks, {}};
+  const auto until_next = what_if::times_until_next(answer.job);
   for (std::size_t i = 0; i < answer.job.steps.size(); ++i) {
     const what_if::TracedStep& step = answer.job.steps[i];
-    if (const auto gap = what_if::time_until_next(answer.job, i))
-      between.points.push_back({static_cast<double>(step.number), *gap});
+    if (until_next[i]) between.points.push_back({static_cast<double>(step.number), *until_next[i]});
     measured.points.push_back({static_cast<double>(step.number), step.time_s()});
     replayed.points.push_back({static_cast<double>(step.number), answer.slowdown.step_s[i]});
   }
@@ -224,20 +225,31 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
                                            : fmt::format("tensor parallel {}", job.tensor_parallel))});
   long others = 0;
   for (std::size_t o = 1; o < job.orders.size(); ++o) others += job.orders[o].pipelines;
-  facts.push_back({"schedule", others == 0
-                                   ? job.schedule().name
-                                   : fmt::format("{}; {} of {} pipelines ran in another order", job.schedule().name,
-                                                 others, others + job.orders.front().pipelines)});
+  std::string schedule = job.schedule().name;
+  if (others > 0)
+    schedule += fmt::format("; {} of {} pipelines ran in another order", others, others + job.orders.front().pipelines);
+  if (job.guesses_stages) schedule += "; the timeline names no stages of a rank: the only one whose order fits";
+  facts.push_back({"schedule", schedule});
+  if (!answer.modeled_gpu.empty()) facts.push_back({"modeled GPU", answer.modeled_gpu});
   facts.push_back(
       {"steps",
        fmt::format(
            "{} complete, {} incomplete and left out{}{}{}", job.steps.size(), job.incomplete_steps,
-           job.guesses_steps ? "; the timeline numbers none: a microbatch that comes again begins one" : "",
+           !job.guesses_steps        ? ""
+           : job.counts_microbatches ? "; the timeline numbers neither steps nor microbatches: all count as one step"
+                                     : "; the timeline numbers none: a microbatch that comes again begins one",
            answer.timeline.thinned > 1 ? fmt::format(", one of {} read", answer.timeline.thinned) : std::string(),
            answer.timeline.read_s > 0 ? fmt::format(", the first {} read", seconds_cell(answer.timeline.read_s))
                                       : std::string())});
   for (const std::string& fault : job.faults) facts.push_back({"left out", fault});
   for (const what_if::ClockOffset& clock : job.clocks) facts.push_back({"clock", clock_text(clock)});
+  const what_if::ReplayErrors& errors = answer.errors;
+  if (believable(answer) && errors.early >= kLeastEarly)
+    facts.push_back(
+        {"clock", fmt::format("dp {}, rank {} computes up to {:.1f} ms ({:.1f} % of a step) before its input from rank "
+                              "{} was computed: the one is early, or the other late; not aligned",
+                              errors.early_rank.pipeline, errors.early_rank.rank, 1e3 * errors.early_s,
+                              100 * errors.early, errors.before_early.rank)});
   if (answer.timeline.unpaired_events > 0)
     facts.push_back({"alone", fmt::format("{} ends without a begin or begins without an end: their steps lack them",
                                           answer.timeline.unpaired_events)});
@@ -287,7 +299,8 @@ std::string trace_text(const TraceAnswer& answer) {
   text += "\nComputations:\n" + report::text_of(times_table(answer).text(), output_columns(), 2);
   if (believable(answer)) text += "\nWhat Perseus would save:\n" + answer.saving.text;
   if (answer.others.size() < 2) return text;
-  return text + "\nWhat else would help:\n" + report::text_of(others_table(answer).text(), output_columns());
+  return text + "\nWhat else would help (computations in their median times, without transfers):\n" +
+         report::text_of(others_table(answer).text(), output_columns());
 }
 
 json::object trace_json(const TraceAnswer& answer) {
@@ -342,6 +355,7 @@ json::object trace_json(const TraceAnswer& answer) {
             {"computing_alone", answer.errors.computing_alone},
             {"early", answer.errors.early}}},
           {"gpus", gpus_of(answer)},
+          {"modeled_gpu", answer.modeled_gpu.empty() ? json::value(nullptr) : json::value(answer.modeled_gpu)},
           {"measured_s", s.measured_s},
           {"between_steps_s", s.between_s ? json::value(*s.between_s) : json::value(nullptr)},
           {"as_run_s", s.as_run_s},
@@ -388,7 +402,7 @@ report::StaticPage trace_page(const TraceAnswer& answer, const std::vector<repor
     page.sections.push_back(
         {.heading = "What else would help",
          .table = others_table(answer).text(),
-         .note = "The usual times of the job in the DAG of each, without transfers. Schedules with two stages "
+         .note = "The median times of computations in the DAG of each, without transfers. Schedules with two stages "
                  "per rank halve each stage; those that split backward halve it."});
   if (!believable(answer)) return page;
   std::vector<report::ReportFact> assumptions;

@@ -19,6 +19,7 @@ struct TraceAnswer : UnderstoodTrace {
   std::vector<what_if::Waiting> waiting;
   std::vector<what_if::OtherPlan> others;
   AdviceTable saving;
+  std::string modeled_gpu;   ///< which, and why; empty: a measured profile says
   std::string timeline_svg;  ///< a pipeline as measured and as replayed
 };
 

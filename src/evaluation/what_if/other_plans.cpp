@@ -120,7 +120,7 @@ std::vector<OtherPlan> other_plans(const TracedJob& job, const Slowdown& slowdow
     if (schedule && !recomputes(*schedule)) add("schedule " + name, makespan_of(*schedule, times));
   }
   std::ranges::stable_sort(all, {}, &OtherPlan::pipeline_s);
-  all.insert(all.begin(), {"as traced", *traced});
+  all.insert(all.begin(), {"schedule as traced", *traced});
   return all;
 }
 

@@ -94,9 +94,9 @@ class Explaining {
     result.types = type_times(job_);
     result.links = link_times(job_);
     std::vector<double> measured, between;
-    for (std::size_t s = 0; s < job_.steps.size(); ++s) {
-      measured.push_back(job_.steps[s].time_s());
-      if (const auto gap = time_until_next(job_, s)) between.push_back(*gap);
+    for (const TracedStep& step : job_.steps) measured.push_back(step.time_s());
+    for (const auto& gap : times_until_next(job_)) {
+      if (gap) between.push_back(*gap);
     }
     result.measured_s = mean(measured);
     result.step_s = step_s_;

@@ -67,7 +67,7 @@ struct SlowdownCause {
 
 struct Slowdown {
   double measured_s = 0;            ///< mean step time
-  std::optional<double> between_s;  ///< mean time between two steps; nothing: no two follow each other
+  std::optional<double> between_s;  ///< mean time between two steps; nothing: times_until_next() knows none
   double as_run_s = 0;              ///< replayed
   double ideal_s = 0;
   std::vector<SlowdownCause> causes;

@@ -23,6 +23,7 @@ using trace::SpanKind;
 constexpr double kMostBeside = 0.1;    ///< share of sends beside which a rank computes that waits for its sends
 constexpr double kLeastTime_s = 1e-9;  ///< of a computation in a DAG
 constexpr const char* kGeneric = "generic";
+constexpr int kMostChunks = 16;          ///< stages a rank that the order alone may show
 constexpr int kShownFaults = 3;          ///< of steps that are left out
 constexpr double kMostOverlap = 0.1;     ///< of two computations of a rank, over the shorter one
 constexpr double kLeastMedian_s = 1e-6;  ///< of computations: below, times are hardly microseconds
@@ -50,6 +51,7 @@ class Understanding {
     if (Status status = check_unit(); !status) return status.error();
     Steps steps = sorted_steps();
     find_shape(steps);
+    if (find_stages(steps)) find_shape(steps);
     for (const auto& [number, ranks] : steps) {
       if (auto step = step_of(number, ranks)) {
         job_.steps.push_back(*std::move(step));
@@ -155,7 +157,12 @@ class Understanding {
     std::map<std::tuple<int, int, int, SpanKind, int>, int> counts;
     std::map<int, int> first_tensor;
     Steps steps;
+    job_.counts_microbatches = true;
     for (Span& s : spans) {
+      if (is_compute(s.kind)) {
+        job_.counts_microbatches = job_.counts_microbatches && s.microbatch < 0;
+        names_stages_ = names_stages_ || std::max<int>(s.stage, s.chunk) >= 0;
+      }
       const trace::ThreadPlace& place = places_[s.thread];
       const std::pair key(place.data, place.rank);
       job_.tensor_parallel = std::max({job_.tensor_parallel, place.tensor + 1, degrees_.tensor_parallel});
@@ -225,6 +232,54 @@ class Understanding {
       }
     }
     is_v_shaped_ = chunks == 2 && first_chunk1_of_last < first_chunk1_of_rank0;
+  }
+
+  /// All steps with as many computations run them in the kinds of this schedule.
+  [[nodiscard]] bool fits(const Steps& steps, const model::Schedule& schedule) const {
+    for (const auto& [number, ranks] : steps) {
+      if (!is_whole(ranks)) continue;
+      for (const auto& [place, spans] : ranks) {
+        const bool same = std::ranges::equal(
+            spans.computing, schedule.ranks[place.second], {}, [](const Span& s) { return instruction_of(s.kind); },
+            &model::Action::instruction);
+        if (!same) return false;
+      }
+    }
+    return true;
+  }
+  [[nodiscard]] bool is_whole(const Ranks& ranks) const {
+    return std::ssize(ranks) == job_.pipelines * job_.ranks && std::ranges::all_of(ranks, [this](const auto& rank) {
+             return std::ssize(rank.second.computing) == 2 * job_.microbatches;
+           });
+  }
+
+  /// The stages of a timeline that names none, from the order of the only schedule that fits.
+  bool find_stages(Steps& steps) {
+    const auto whole = [this](const auto& step) { return is_whole(step.second); };
+    if (names_stages_ || !job_.counts_microbatches || job_.ranks < 2 || std::ranges::none_of(steps, whole))
+      return false;
+    std::vector<model::Schedule> fitting;
+    for (int chunks = 1; chunks <= std::min(job_.microbatches, kMostChunks); ++chunks) {
+      if (job_.microbatches % chunks != 0) continue;
+      for (const std::string& name : model::schedule_names()) {
+        const auto schedule = model::make_schedule(name, {job_.ranks, job_.microbatches / chunks, chunks});
+        if (!schedule || schedule->num_stages != job_.ranks * chunks || !fits(steps, *schedule)) continue;
+        if (chunks == 1) return false;
+        fitting.push_back(*schedule);
+      }
+    }
+    if (fitting.size() != 1) return false;
+    for (auto& [number, ranks] : steps) {
+      if (!is_whole(ranks)) continue;
+      for (auto& [place, spans] : ranks) {
+        for (std::size_t k = 0; k < spans.computing.size(); ++k) {
+          const model::Action& action = fitting.front().ranks[place.second][k];
+          spans.computing[k].stage = static_cast<std::int16_t>(action.stage);
+          spans.computing[k].microbatch = static_cast<std::int16_t>(action.microbatch);
+        }
+      }
+    }
+    return job_.guesses_stages = true;
   }
 
   [[nodiscard]] int stage_of(const Span& s, int rank) const {
@@ -437,7 +492,7 @@ class Understanding {
   const trace::TraceSpans& timeline_;
   const JobDegrees& degrees_;
   std::vector<trace::ThreadPlace> places_;
-  bool is_v_shaped_ = false;
+  bool is_v_shaped_ = false, names_stages_ = false;
   TracedJob job_;
 };
 

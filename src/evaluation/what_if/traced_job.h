@@ -2,8 +2,9 @@
 //
 // Problem: a timeline is a heap of named intervals. Which computation waits for which?
 // Method:  spans are sorted per step and rank; a rank's order of computations is compared with the named schedules;
-//          build_dag() gives the dependencies. The transfers of a rank belong to its computations in the order of time.
-//          Clocks of ranks are aligned (clock_offsets.h).
+//          build_dag() gives the dependencies. Where no computation has a stage, chunk or microbatch, and the kinds of
+//          all ranks fit no schedule of one stage a rank but one of several, they are that schedule's. The transfers of
+//          a rank belong to its computations in the order of time. Clocks of ranks are aligned (clock_offsets.h).
 // Shape:   steps in ascending order; pipelines[d] is that of data-parallel rank d; ranks[r].ops[k] is computation
 //          rank_order[r][k] of the pipeline's order. All steps have the same pipelines, ranks and microbatches.
 // Units:   seconds. Of several tensor-parallel ranks, a computation has the longest time.
@@ -86,8 +87,10 @@ struct TracedJob {
   int incomplete_steps = 0;
   std::vector<std::string> faults;  ///< "step 3: ...", the first different ones
   std::vector<ClockOffset> clocks;
-  bool all_in_one = false;     ///< neither timeline nor degrees say how long a pipeline is: all ranks are one
-  bool guesses_steps = false;  ///< the timeline numbers none: a microbatch that comes again begins the next
+  bool all_in_one = false;           ///< neither timeline nor degrees say how long a pipeline is: all ranks are one
+  bool guesses_steps = false;        ///< the timeline numbers none: a microbatch that comes again begins the next
+  bool counts_microbatches = false;  ///< the timeline numbers none: they count in the order of time
+  bool guesses_stages = false;       ///< it names none either; the order fits one schedule with several a rank
   bool has_transfers = false;
   bool senders_wait = false;  ///< sends end before their rank computes again
   [[nodiscard]] const model::Schedule& schedule() const { return orders.front().schedule; }

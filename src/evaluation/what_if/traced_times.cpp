@@ -110,9 +110,17 @@ std::vector<TransferTimes> link_times(const TracedJob& job) {
   return links;
 }
 
-std::optional<double> time_until_next(const TracedJob& job, std::size_t step) {
-  if (step + 1 >= job.steps.size() || job.steps[step + 1].number != job.steps[step].number + 1) return std::nullopt;
-  return std::max(0.0, job.steps[step + 1].start_s() - job.steps[step].end_s());
+std::vector<std::optional<double>> times_until_next(const TracedJob& job) {
+  std::vector<std::optional<double>> until_next(job.steps.size());
+  double shortest_s = HUGE_VAL;
+  for (const TracedStep& step : job.steps) shortest_s = std::min(shortest_s, step.time_s());
+  for (std::size_t s = 0; s + 1 < job.steps.size(); ++s) {
+    const double gap_s = job.steps[s + 1].start_s() - job.steps[s].end_s();
+    const double between = static_cast<double>(job.steps[s + 1].number) - job.steps[s].number - 1;
+    if (between > 0 && gap_s < between * shortest_s / 2) return std::vector<std::optional<double>>(job.steps.size());
+    if (between == 0) until_next[s] = std::max(0.0, gap_s);
+  }
+  return until_next;
 }
 
 std::vector<Waiting> waiting_of(const TracedJob& job) {

@@ -3,7 +3,6 @@
 // Input:   a job of understand().
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -36,8 +35,9 @@ struct TransferTimes {
 
 std::vector<TransferTimes> link_times(const TracedJob& job);
 
-/// From the end of a step to the beginning of the one with the next number, if that is there.
-std::optional<double> time_until_next(const TracedJob& job, std::size_t step);
+/// Per step: from its end to the beginning of the one with the next number, if that is there. Nothing for all, where
+/// others follow without time for the steps between: their recorder moved sampled steps together.
+std::vector<std::optional<double>> times_until_next(const TracedJob& job);
 
 /// Mean times of one rank per step.
 struct Waiting {

@@ -220,6 +220,48 @@ TEST(TraceCommand, ClaimsNothingThatItsReplayContradicts) {
   EXPECT_THAT(planned.err, HasSubstr("t.json: dp "));
 }
 
+/// Too little to doubt the answer, enough to be said.
+TEST(TraceCommand, SaysThatClocksOfAPipelineDifferALittle) {
+  const ScratchFolder scratch;
+  json::value events = json::parse(slow_worker_timeline());
+  for (json::value& event : events.as_array()) {
+    if (event.at("tid") == 2) event.at("ts") = event.at("ts").to_number<double>() + 20e3;  // of both pipelines
+  }
+  const std::string timeline = scratch.file("t.json", json::serialize(events));
+  const std::string names = scratch.file("names.toml", kSyntheticNames);
+  const Outcome text = run_perseus({"trace", timeline, "--names", names, "--effort", "low"});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("rank 1 computes up to 20.0 ms ("));
+  EXPECT_THAT(text.out, HasSubstr("before its input from rank 2 was computed: the one is early, or the other late"));
+  const Outcome alike =
+      run_perseus({"trace", scratch.file("a.json", slow_worker_timeline()), "--names", names, "--effort", "low"});
+  EXPECT_THAT(alike.out, ::testing::Not(HasSubstr("clock:")));
+}
+
+TEST(TraceCommand, ModelsTheGpuThatTheTimelineNames) {
+  const ScratchFolder scratch;
+  const std::string names = scratch.file("names.toml", kSyntheticNames);
+  const auto answer = [&](const std::string& devices, std::vector<std::string> more) {
+    const std::string timeline = scratch.file(
+        "t.json", R"({"deviceProperties":[)" + devices + R"(],"traceEvents":)" + slow_worker_timeline() + "}");
+    more.insert(more.begin(), {"trace", timeline, "--names", names, "--effort", "low"});
+    const Outcome outcome = run_perseus(more);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.out;
+  };
+  const std::string a100 = R"({"id":0,"name":"NVIDIA A100-SXM4-80GB"})", t4 = R"({"id":1,"name":"Tesla T4"})";
+  const std::string of_a100 = answer(a100, {});
+  EXPECT_THAT(of_a100, HasSubstr("modeled GPU: A100-SXM; the timeline names NVIDIA A100-SXM4-80GB\n"));
+  EXPECT_THAT(of_a100, HasSubstr("the timeline's times, A100-SXM at its highest clock"));
+  EXPECT_THAT(answer(t4, {}), HasSubstr("modeled GPU: H100-SXM, the default; the timeline names Tesla T4, which is not "
+                                        "known (--gpu)\n"));
+  EXPECT_THAT(answer(a100 + "," + t4, {}), HasSubstr("modeled GPU: H100-SXM, the default; the timeline names NVIDIA "
+                                                     "A100-SXM4-80GB, Tesla T4 (--gpu)\n"));
+  EXPECT_THAT(answer("", {}), HasSubstr("modeled GPU: H100-SXM, the default; the timeline names none (--gpu)\n"));
+  EXPECT_THAT(answer(a100, {"--gpu", "A40"}),
+              HasSubstr("modeled GPU: A40, as given; the timeline names NVIDIA A100-SXM4-80GB\n"));
+}
+
 TEST(TraceCommand, RefusesTheDirectoryBeforeItReadsTheTimeline) {
   const ScratchFolder scratch;
   const std::string names = scratch.file("names.toml", kSyntheticNames);

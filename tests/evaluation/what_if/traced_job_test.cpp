@@ -7,6 +7,8 @@
 #include "evaluation/what_if/replay_step.h"
 #include "evaluation/what_if/slowdown_causes.h"
 #include "io/trace/read_trace.h"
+#include "planning/model/make_schedule.h"
+#include "tests/support/synthetic_timeline.h"
 
 namespace perseus::what_if {
 namespace {
@@ -124,6 +126,40 @@ TEST(TracedJob, SaysThatItGuessesSteps) {
   const auto job = understand(timeline);
   EXPECT_TRUE(job->guesses_steps);
   EXPECT_EQ(job->steps.size(), 2U);
+}
+
+/// Megatron's timers number nothing: with several stages a rank, only the order tells which is which.
+TEST(TracedJob, FindsTheStagesOfTheOnlyScheduleThatFits) {
+  for (const auto& [name, chunks] : {std::pair("interleaved-1f1b", 2), std::pair("interleaved-1f1b", 3),
+                                     std::pair("1f1b", 1), std::pair("gpipe", 1)}) {
+    const auto schedule = model::make_schedule(name, {4, 8, chunks});
+    auto timeline =
+        trace::parse_trace(
+            {{"t.json", testing::synthetic_timeline(
+                            {*schedule, 1, 2, [](const model::Action& a, int, int) { return 0.1 + 0.01 * a.stage; }})}},
+            trace::parse_trace_names(testing::kSyntheticNames, "n").value())
+            .value();
+    for (trace::Span& span : timeline.spans) span.stage = span.microbatch = -1;
+    const TracedJob job = understand(timeline).value();
+    EXPECT_EQ(job.stages, 4 * chunks);
+    EXPECT_EQ(job.microbatches, 8);
+    EXPECT_EQ(job.schedule().name, name);
+    EXPECT_EQ(job.guesses_stages, chunks > 1);
+    EXPECT_LT(replay_errors(job).computing_alone, 1e-6);
+  }
+}
+
+/// The published timelines hold a sample of the steps, each a tenth of a step after the one before.
+TEST(TracedJob, KnowsNoTimeBetweenStepsThatWereMovedTogether) {
+  TracedJob job = understand(trace::parse_trace(torch_files(), {}).value()).value();
+  job.steps.push_back(job.steps.back());
+  for (PipelineStep& pipeline : job.steps.back().pipelines) {
+    for (RankStep& rank : pipeline.ranks) rank.start_s += 1e-3, rank.end_s += 1e-3;
+  }
+  job.steps.back().number = 2;
+  EXPECT_NEAR(explain(job).between_s.value(), 400e-6, 1e-9);
+  job.steps.back().number = 9;
+  EXPECT_FALSE(explain(job).between_s);
 }
 
 TEST(TracedJob, DoubtsTimesThatAreNoMicroseconds) {
