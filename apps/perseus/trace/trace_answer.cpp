@@ -228,6 +228,8 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
   std::string schedule = job.schedule().name;
   if (others > 0)
     schedule += fmt::format("; {} of {} pipelines ran in another order", others, others + job.orders.front().pipelines);
+  if (job.counts_microbatches && job.ranks > 1 && job.orders.front().schedule.name == what_if::kGeneric)
+    schedule += "; the timeline numbers no microbatches: if ranks have several stages, name their chunks (--names)";
   if (job.guesses_stages) schedule += "; the timeline names no stages of a rank: the only one whose order fits";
   facts.push_back({"schedule", schedule});
   if (!answer.modeled_gpu.empty()) facts.push_back({"modeled GPU", answer.modeled_gpu});

@@ -20,9 +20,8 @@ using model::Instruction;
 using trace::Span;
 using trace::SpanKind;
 
-constexpr double kMostBeside = 0.1;    ///< share of sends beside which a rank computes that waits for its sends
-constexpr double kLeastTime_s = 1e-9;  ///< of a computation in a DAG
-constexpr const char* kGeneric = "generic";
+constexpr double kMostBeside = 0.1;      ///< share of sends beside which a rank computes that waits for its sends
+constexpr double kLeastTime_s = 1e-9;    ///< of a computation in a DAG
 constexpr int kMostChunks = 16;          ///< stages a rank that the order alone may show
 constexpr int kShownFaults = 3;          ///< of steps that are left out
 constexpr double kMostOverlap = 0.1;     ///< of two computations of a rank, over the shorter one

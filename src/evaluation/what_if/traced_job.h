@@ -28,6 +28,8 @@
 
 namespace perseus::what_if {
 
+inline constexpr const char* kGeneric = "generic";  ///< the schedule of an order without a name
+
 struct TracedOp {
   model::Action action;
   double start_s = 0;

@@ -262,6 +262,24 @@ TEST(TraceCommand, ModelsTheGpuThatTheTimelineNames) {
               HasSubstr("modeled GPU: A40, as given; the timeline names NVIDIA A100-SXM4-80GB\n"));
 }
 
+/// What nothing numbers is counted, and the output says so.
+TEST(TraceCommand, SaysWhatItCountsWhereNothingIsNumbered) {
+  const ScratchFolder scratch;
+  json::value events = json::parse(slow_worker_timeline());
+  std::string mapping(kSyntheticNames);
+  for (const std::string place : {"step", "microbatch", "stage"}) {
+    const std::string line = place + " = \"args." + place + "\"\n";
+    mapping.erase(mapping.find(line), line.size());
+  }
+  const std::string timeline = scratch.file("t.json", json::serialize(events));
+  const Outcome text = run_perseus({"trace", timeline, "--names", scratch.file("n.toml", mapping), "--effort", "low"});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("job: 2 pipelines of 4 ranks and 4 stages, 8 microbatches\n"));
+  EXPECT_THAT(text.out, HasSubstr("schedule: generic; the timeline numbers no microbatches: if ranks have several "
+                                  "stages, name their chunks (--names)\n"));
+  EXPECT_THAT(text.out, HasSubstr("; the timeline numbers neither steps nor microbatches: all count as one step\n"));
+}
+
 TEST(TraceCommand, RefusesTheDirectoryBeforeItReadsTheTimeline) {
   const ScratchFolder scratch;
   const std::string names = scratch.file("names.toml", kSyntheticNames);
