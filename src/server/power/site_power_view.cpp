@@ -35,12 +35,16 @@ SiteJobView site_job_view(const jobs::SiteDocument& document, PoweredJobs& power
 
 namespace {
 
-void add_next_fall(const std::vector<model::LimitStep>& limits, Watts now, double now_s, SiteDomainView& domain) {
-  const auto fall = std::ranges::find_if(
-      limits, [&](const model::LimitStep& step) { return step.from.value() > now_s && step.limit < now; });
-  if (fall == limits.end()) return;
-  domain.falls_at_s = fall->from.value();
-  domain.falls_to = fall->limit;
+void add_next_fall(const std::vector<model::LimitStep>& limits, double now_s, SiteDomainView& domain) {
+  Watts before = model::kNoLimit;
+  for (const model::LimitStep& step : limits) {
+    if (step.from.value() > now_s && step.limit < before) {
+      domain.falls_at_s = step.from.value();
+      domain.falls_to = step.limit;
+      return;
+    }
+    before = step.limit;
+  }
 }
 
 /// Later reservations do not delay earlier ones.
@@ -111,7 +115,7 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
     domain.meter_factor = meter_factors[d];
     if (domains[d].parent >= 0) domain.parent = domains[domains[d].parent].name;
     const Watts metered = site::ramped_limit(domains[d].limits, domains[d].ramp, Seconds(now_s));
-    add_next_fall(domains[d].limits, metered, now_s, domain);
+    add_next_fall(domains[d].limits, now_s, domain);
     if (metered != model::kNoLimit) domain.metered = metered, domain.limit = std::max(Watts(0), limits[d]);
     if (d < shares.price.size()) {
       domain.price = shares.price[d];

@@ -57,7 +57,7 @@ struct TierLoss {
 struct SiteDomainView {
   std::string name, parent;
   std::optional<Watts> metered, limit;  ///< now: as metered, and what it leaves for accelerators; nothing: none
-  std::optional<double> falls_at_s;     ///< when the metered limit is next lower than now; nothing: never
+  std::optional<double> falls_at_s;     ///< when the metered limit next falls; nothing: never
   Watts falls_to;                       ///< the metered limit then
   std::string limits_unread;            ///< which limit cannot be read; empty: none
   Watts granted, counted, reported, missing;
