@@ -76,6 +76,22 @@ class Tls(TlsCase):
         self.assertEqual(os.waitstatus_to_exitcode(status), 65, said)
         self.assertIn(b"encrypted.pem: the private key is encrypted; allowed: a key without a passphrase", said)
 
+    def test_the_log_and_clients_say_that_the_certificate_has_expired(self):
+        server = self.server()
+        until(lambda: any(f"certificate {self.certificate}: expires on " in line for line in list(server.log)))
+        expired = subprocess.run(["openssl", "x509", "-in", self.certificate, "-signkey", self.key, "-days", "-1", "-out",
+                                  self.certificate + ".expired", "-copy_extensions", "copy"], capture_output=True)
+        if expired.returncode != 0:
+            self.skipTest("no openssl to make an expired certificate")
+        os.replace(self.certificate + ".expired", self.certificate)
+        server.process.send_signal(signal.SIGHUP)
+        until(lambda: any(f"certificate {self.certificate}: expired on " in line for line in list(server.log)))
+        refused = server.cli("job", "list", "--ca", self.certificate, ok=False)
+        self.assertIn("certificate has expired", refused.stderr)
+        server.stop(signal.SIGKILL)
+        again = self.server()
+        until(lambda: any(f"certificate {self.certificate}: expired on " in line for line in list(again.log)))
+
     def test_a_client_that_sends_nothing_costs_no_buffers(self):
         server = self.server("--request-time-s", "600")
         host, port = server.address.rsplit(":", 1)

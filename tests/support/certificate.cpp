@@ -4,6 +4,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -11,14 +12,14 @@
 
 namespace perseus::testing {
 
-Certificate make_certificate(const std::string& folder) {
+Certificate make_certificate(const std::string& folder, long ends_in_s) {
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
   const std::unique_ptr<X509, decltype(&X509_free)> made(X509_new(), X509_free);
   X509_set_version(made.get(), X509_VERSION_3);
   ASN1_INTEGER_set(X509_get_serialNumber(made.get()), 1);
   constexpr long hour_s = 3600;
-  X509_gmtime_adj(X509_getm_notBefore(made.get()), -hour_s);
-  X509_gmtime_adj(X509_getm_notAfter(made.get()), hour_s);
+  X509_gmtime_adj(X509_getm_notBefore(made.get()), std::min(0L, ends_in_s) - hour_s);
+  X509_gmtime_adj(X509_getm_notAfter(made.get()), ends_in_s);
   X509_set_pubkey(made.get(), key.get());
   X509_NAME* const name = X509_get_subject_name(made.get());
   X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);

@@ -9,6 +9,7 @@ struct Certificate {
   std::string file, key_file;  ///< PEM
 };
 
-Certificate make_certificate(const std::string& folder);
+/// Valid from an hour ago, or for the hour before its end.
+Certificate make_certificate(const std::string& folder, long ends_in_s = 3600);
 
 }  // namespace perseus::testing

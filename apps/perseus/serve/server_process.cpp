@@ -276,6 +276,7 @@ void ServerProcess::announce() {
         tokens_->first_secret());
   }
   warn_of_few_files();
+  warn_of_certificate();
   manager_.ready("serving on " + where_);
 }
 
@@ -284,6 +285,7 @@ void ServerProcess::announce_standby() {
   print(fmt::format("perseus: {}\n", line));
   log_.info(line);
   warn_of_few_files();
+  warn_of_certificate();
   manager_.ready(line);
 }
 
@@ -336,6 +338,11 @@ void ServerProcess::warn_of_few_files() {
                         config_.max_connections, most_files_));
 }
 
+void ServerProcess::warn_of_certificate() {
+  const std::string doubt = http::certificate_doubt(tls_, clock_.now_s());
+  if (!doubt.empty()) log_.warn(fmt::format("certificate {}: {}", config_.tls_certificate, doubt));
+}
+
 Result<RereadConfig> ServerProcess::reread_settings() {
   auto reread = reread_config(config_, given_.flags, given_.file);
   // With wrong settings, the log is rotated all the same.
@@ -370,9 +377,11 @@ void ServerProcess::reload() {
   if (tokens_) refresh_tokens();
   if (config_.tls_certificate.empty()) return;
   const auto tls = http::server_tls(config_.tls_certificate, config_.tls_key);
-  if (tls) http_->use_certificate(*tls);
-  tls ? log_.info("certificate reloaded")
-      : log_.error("certificate not reloaded, the server keeps the old one: " + tls.error().message);
+  if (!tls) return log_.error("certificate not reloaded, the server keeps the old one: " + tls.error().message);
+  tls_ = *tls;
+  http_->use_certificate(tls_);
+  log_.info("certificate reloaded");
+  warn_of_certificate();
 }
 
 }  // namespace perseus::cli

@@ -113,6 +113,7 @@ class ServerProcess final : private routes::ApiHost, private plans::ServerHost {
   Result<RereadConfig> reread_settings();
   void apply(const RereadConfig& reread);
   void warn_of_few_files();
+  void warn_of_certificate();
 
   ServeConfig config_;
   const ServeOptions& given_;

@@ -176,6 +176,15 @@ class HttpConnection::Transport {
         problem == beast::error::timeout ? fmt::format("no answer within {} s", timeout_s()) : problem.message();
     return unavailable(why);
   }
+  /// With the reason for which the server's certificate was refused, if it was.
+  [[nodiscard]] Error handshake_failure(const error_code& problem) {
+    const long verified = SSL_get_verify_result(secure_->native_handle());
+    if (verified == X509_V_OK) return failure(problem);
+    // Where its names are wrong, asio gives no reason.
+    const std::string why = verified == X509_V_ERR_UNSPECIFIED ? fmt::format("it is not for {}", url_.address.host)
+                                                               : std::string(X509_verify_cert_error_string(verified));
+    return unavailable(fmt::format("{}: {}", problem.message(), why));
+  }
   [[nodiscard]] double timeout_s() const { return static_cast<double>(peer_.timeout.count()) / 1000; }
 
   [[nodiscard]] Request request_of(const HttpCall& call, bool keep) const {
@@ -230,7 +239,7 @@ class HttpConnection::Transport {
       SSL_set_tlsext_host_name(secure_->native_handle(), url_.address.host.c_str());
     }
     secure_->async_handshake(asio::ssl::stream_base::client, waited());
-    if ((problem = waited.wait())) return failure(problem);
+    if ((problem = waited.wait())) return handshake_failure(problem);
     return Ok{};
   }
 

@@ -1,5 +1,6 @@
 #include "io/http/tls.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <boost/asio/ssl/context.hpp>
@@ -21,6 +22,12 @@ constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 Error unusable(const std::string& file, const char* expected, const boost::system::error_code& problem) {
   return {ErrorCode::invalid_input, fmt::format("{}: {} expected (PEM): {}", file, expected, problem.message())};
+}
+
+std::optional<double> unix_s(const ASN1_TIME* time) {
+  std::tm fields{};
+  if (ASN1_TIME_to_tm(time, &fields) != 1) return std::nullopt;
+  return static_cast<double>(timegm(&fields));
 }
 
 }  // namespace
@@ -62,9 +69,18 @@ Result<TlsContext> server_tls(const std::string& certificate_file, const std::st
 std::optional<double> certificate_end_s(const TlsContext& context) {
   if (!context) return std::nullopt;
   const X509* const certificate = SSL_CTX_get0_certificate(context->native_handle());
-  std::tm end{};
-  if (certificate == nullptr || ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) != 1) return std::nullopt;
-  return static_cast<double>(timegm(&end));
+  return certificate == nullptr ? std::nullopt : unix_s(X509_get0_notAfter(certificate));
+}
+
+std::string certificate_doubt(const TlsContext& context, double now_s) {
+  const X509* const certificate = context ? SSL_CTX_get0_certificate(context->native_handle()) : nullptr;
+  if (certificate == nullptr) return {};
+  const auto begin_s = unix_s(X509_get0_notBefore(certificate)), end_s = certificate_end_s(context);
+  const auto date = [](double at_s) { return fmt::gmtime(static_cast<std::time_t>(at_s)); };
+  constexpr double soon_s = 14 * 24 * 3600.0;
+  if (end_s && *end_s <= now_s) return fmt::format("expired on {:%FT%TZ}: clients refuse it", date(*end_s));
+  if (begin_s && *begin_s > now_s) return fmt::format("valid from {:%FT%TZ} on: clients refuse it", date(*begin_s));
+  return end_s && *end_s < now_s + soon_s ? fmt::format("expires on {:%FT%TZ}", date(*end_s)) : std::string();
 }
 
 Result<TlsContext> client_tls(const std::string& ca_file) {

@@ -25,6 +25,8 @@ using TlsContext = std::shared_ptr<boost::asio::ssl::context>;
 Result<TlsContext> server_tls(const std::string& certificate_file, const std::string& key_file);
 /// Expiry of the certificate of a server's context, Unix seconds; nothing: no certificate.
 std::optional<double> certificate_end_s(const TlsContext& context);
+/// Why clients refuse that certificate by its dates, or will within two weeks; empty: they do not.
+std::string certificate_doubt(const TlsContext& context, double now_s);
 /// Trusts the system's certificates, or only those in `ca_file` if given.
 Result<TlsContext> client_tls(const std::string& ca_file = {});
 

@@ -241,7 +241,7 @@ class HttpOverTls : public HttpClientTest {
  protected:
   void start(HttpHandler handler, HttpServerOptions options = {}) {
     std::signal(SIGPIPE, SIG_IGN);
-    const testing::Certificate certificate = testing::make_certificate(folder_.path());
+    const testing::Certificate certificate = testing::make_certificate(folder_.path(), ends_in_s_);
     auto tls = server_tls(certificate.file, certificate.key_file);
     ASSERT_TRUE(tls.ok()) << tls.error().message;
     options.tls = *tls;
@@ -249,8 +249,44 @@ class HttpOverTls : public HttpClientTest {
     peer_.url.replace(0, 4, "https");
     peer_.ca_file = certificate.file;
   }
+  std::string error_of_call() {
+    const auto reply = http_call(peer_, {"GET", "/", "", ""});
+    return reply.ok() ? "" : reply.error().message;
+  }
   testing::ScratchFolder folder_;
+  long ends_in_s_ = 3600;  ///< of its certificate
 };
+
+TEST_F(HttpOverTls, AnErrorSaysWhyTheCertificateIsRefused) {
+  ends_in_s_ = -3600;
+  start([](const HttpRequest&, const Responder& responder) { responder.send(json_response(200, "{}")); });
+  EXPECT_THAT(error_of_call(), HasSubstr("certificate verify failed (SSL routines): certificate has expired"));
+}
+
+TEST_F(HttpOverTls, AnErrorSaysThatTheCertificateIsNotTrustedOrForAnotherServer) {
+  start([](const HttpRequest&, const Responder& responder) { responder.send(json_response(200, "{}")); });
+  EXPECT_EQ(error_of_call(), "");
+  const std::string address = "127.0.0.1";
+  HttpPeer good = peer_;
+  peer_.url.replace(peer_.url.find(address), address.size(), "127.1");
+  EXPECT_THAT(error_of_call(), HasSubstr("certificate verify failed (SSL routines): it is not for 127.1"));
+  peer_ = good;
+  peer_.ca_file.clear();
+  EXPECT_THAT(error_of_call(), HasSubstr("certificate verify failed (SSL routines): self-signed certificate"));
+}
+
+TEST_F(HttpOverTls, DoubtsACertificateByItsDates) {
+  const testing::Certificate certificate = testing::make_certificate(folder_.path());
+  const auto tls = server_tls(certificate.file, certificate.key_file);
+  ASSERT_TRUE(tls.ok()) << tls.error().message;
+  const double end_s = *certificate_end_s(*tls);
+  EXPECT_THAT(certificate_doubt(*tls, end_s + 1), ::testing::MatchesRegex("expired on .*T.*Z: clients refuse it"));
+  EXPECT_THAT(certificate_doubt(*tls, end_s - 60), ::testing::MatchesRegex("expires on .*T.*Z"));
+  EXPECT_THAT(certificate_doubt(*tls, end_s - 9000),
+              ::testing::MatchesRegex("valid from .*T.*Z on: clients refuse it"));
+  const testing::Certificate later = testing::make_certificate(folder_.path(), 15 * 24 * 3600);
+  EXPECT_EQ(certificate_doubt(*server_tls(later.file, later.key_file), end_s - 3600), "");
+}
 
 TEST_F(HttpOverTls, KeepsItsConnection) {
   start([](const HttpRequest& request, const Responder& responder) {
