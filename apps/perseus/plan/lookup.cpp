@@ -112,7 +112,7 @@ void add_lookup(CLI::App& app, Command& command) {
   add_value(*lookup, "--ratio R", options->ratio,
             "Ratio T'/T, where T is the iteration time without a straggler: that of everything "
             "at maximum clock (of the fastest plan for --method perseus); replaces --deadline",
-            number_within(0, 1e9, ""))
+            number_within(1, 1e9, ""))
       ->excludes(deadline);
   add_json_flag(*lookup, command);
   lookup->footer(help_footer(kFileErrors,

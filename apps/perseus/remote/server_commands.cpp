@@ -17,6 +17,7 @@
 #include "remote/server_action.h"
 #include "remote/server_call.h"
 #include "server/live/registration_checks.h"
+#include "server/policies/stragglers.h"
 
 namespace perseus::cli {
 namespace {
@@ -272,8 +273,9 @@ void add_straggler(CLI::App& app, Command& command) {
       [notice] { return straggler_call(*notice); }, job);
   add_target_options(*set, *notice);
   add_value(*set, "--delay S", notice->delay_s, "Time until the notice takes effect, in seconds (default: now)",
-            number_within(0, 1e9, "s"));
-  add_value(*set, "--degree X", notice->degree, "Degree: how many times slower than normal", number_within(1, 1e6, ""))
+            number_within(0, policies::kMaxDelay_s, "s"));
+  add_value(*set, "--degree X", notice->degree, "Degree: how many times slower than normal",
+            number_within(1, policies::kMaxDegree, ""))
       ->required();
   auto* withdraw = group->add_subcommand("withdraw", "Withdraw a notice, or all notices of a target");
   const auto peer = add_server_options(*withdraw);

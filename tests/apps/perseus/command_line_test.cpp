@@ -160,7 +160,9 @@ TEST(PerseusCommandLine, RefusesValuesThatAreNone) {
   expect_mistake({"plan", "a.csv", "--microbatches", "1.5"}, kUsage,
                  "--microbatches: '1.5' is not a whole number from 1 to 1048576");
   expect_mistake({"show", "plans", "--point", "nan"}, kUsage, "--point: 'nan' is not a whole number");
-  expect_mistake({"straggler", "set", "--degree", "nan"}, kUsage, "--degree: 'nan' is not a number from 1 to 1e+06");
+  expect_mistake({"straggler", "set", "--degree", "nan"}, kUsage, "--degree: 'nan' is not a number from 1 to 1000");
+  expect_mistake({"straggler", "set", "--degree", "1001"}, kUsage, "--degree: '1001' is not a number from 1 to 1000");
+  expect_mistake({"lookup", "plans", "--ratio", "0.5"}, kUsage, "--ratio: '0.5' is not a number from 1 to 1e+09");
   expect_mistake({"token", "create", "--role", "root"}, kUsage, "--role: root not in");
 }
 
