@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/server/service/service_parts.h"
 
 namespace perseus::live {
@@ -90,6 +92,18 @@ TEST_F(JobCacheTest, ALogThatHasChangedBehindItIsReadAgain) {
   base_.settle();
   EXPECT_TRUE(again->ok());
   EXPECT_EQ(base_.live("job").job.sequence, 4);
+}
+
+/// What a look found is undone with the rest of memory: otherwise no wake would look for silent ranks again.
+TEST_F(JobCacheTest, RanksAreLookedForAgainOnceTheLogIsReadAgain) {
+  base_.append("job", {jobs::JobSeen{}});
+  base_.database().change_log("job", [](auto& events) { events.pop_back(); });
+  base_.live("job").calls.quiet_since_s = std::numeric_limits<double>::infinity();  // all others were found silent
+  ASSERT_TRUE(base_.live("job").calls.all_wait());
+  const auto refused = set_first_policy();
+  base_.settle();
+  ASSERT_FALSE(refused->ok());
+  EXPECT_FALSE(base_.live("job").calls.all_wait());
 }
 
 TEST_F(JobCacheTest, AChangeWhoseClientDoesNotWaitAnyMoreIsShownOnceItIsDurable) {
