@@ -77,6 +77,12 @@ FollowSettings random_settings(Dice& dice) {
   return settings;
 }
 
+/// An event that repeats each minute has more steps in two days than are kept; the last one kept stands for the rest.
+FollowSettings uncut(FollowSettings settings) {
+  settings.most_steps = 1'000'000;
+  return settings;
+}
+
 /// Lengths of time that end, as seconds.
 double length_s(const IsoDuration& duration) { return duration.never_ends ? kForever : duration.seconds; }
 
@@ -131,14 +137,15 @@ class MomentOfEvent {
                                                            {"ALERT_GRID_EMERGENCY", LimitKind::alert}};
     const auto kind = kinds.find(payload.type);
     if (kind == kinds.end()) return;
-    std::vector<double> limits;
-    for (const auto& value : payload.values) {
-      const bool is_unknown = payload.type == "SIMPLE" && *value == 3;  // not configured
-      limits.push_back(is_unknown ? kForever : limit_w(payload.type, *value));
+    const auto put_one = [&](double value) {  // level 3 is not configured: what cannot be read lifts no other limit
+      if (payload.type != "SIMPLE" || value != 3) put(kind->second, limit_w(payload.type, value));
+    };
+    if (length_s == kForever) {
+      for (const auto& value : payload.values) put_one(*value);
+      return;
     }
-    if (length_s == kForever) return put(kind->second, *std::ranges::min_element(limits));
-    const auto part = static_cast<std::size_t>(passed_s / length_s * static_cast<double>(limits.size()));
-    put(kind->second, limits[std::min(part, limits.size() - 1)]);
+    const auto part = static_cast<std::size_t>(passed_s / length_s * static_cast<double>(payload.values.size()));
+    put_one(*payload.values[std::min(part, payload.values.size() - 1)]);
   }
   [[nodiscard]] double limit_w(const std::string& type, double value) const {
     if (type == "DISPATCH_SETPOINT_RELATIVE") return value * 1000 + settings_.baseline->value();
@@ -193,7 +200,7 @@ bool is_clear(const std::vector<WattStep>& steps, double at_s) {
 RC_GTEST_PROP(WattStepsProperty, EqualTheSlowEvaluationAtEveryMoment, ()) {
   ShrinkingDice dice;
   const std::vector<SeenEvent> events = random_events(dice);
-  const FollowSettings settings = random_settings(dice);
+  const FollowSettings settings = uncut(random_settings(dice));
   const auto schedule = watt_steps(events, {}, settings, "seed", kNow_s);
   for (int k = 0; k < 40; ++k) {
     const double at_s = kNow_s + dice.roll(0, static_cast<int>(kWatched_s));
@@ -232,8 +239,7 @@ RC_GTEST_PROP(WattStepsProperty, CutStepsNeverRaiseALimit, ()) {
 RC_GTEST_PROP(WattStepsProperty, TimeThatPassesChangesNothing, ()) {
   ShrinkingDice dice;
   const std::vector<SeenEvent> events = random_events(dice);
-  FollowSettings settings = random_settings(dice);
-  settings.most_steps = 1'000'000;  // where schedules are cut depends on the time
+  const FollowSettings settings = uncut(random_settings(dice));  // where schedules are cut depends on the time
   const auto before = watt_steps(events, {}, settings, "seed", kNow_s).steps;
   const double later_s = kNow_s + dice.roll(0, 14) * 3600;  // the same day
   const auto after = watt_steps(events, {}, settings, "seed", later_s).steps;
@@ -264,7 +270,7 @@ RC_GTEST_PROP(WattStepsProperty, WhatCannotBeReadNeverRaisesALimit, ()) {
   ShrinkingDice dice;
   std::vector<SeenEvent> events = random_events(dice);
   if (events.empty()) events.push_back(random_event(dice, 0));
-  const FollowSettings settings = random_settings(dice);
+  const FollowSettings settings = uncut(random_settings(dice));
   const auto before = watt_steps(events, {}, settings, "seed", kNow_s).steps;
   FollowSettings no_default = settings;
   no_default.default_limit.reset();
