@@ -2,7 +2,7 @@
 //
 // Problem: a job must survive a crash, be served by several processes and be observable from outside; its log of
 //          events serves all three (docs/decisions/0008).
-// Output:  parse_event(format_event(e)) equals e. Bodies carry no sequence number; the store counts.
+// Output:  parse_event(format_event(e)) equals e; the store counts them. A member at its default is left out: keep it.
 // Errors:  parse_event() names the path, the value and what it expected; an event kind that this version does not
 //          know is an error too.
 // Cost:    linear in the text.

@@ -43,7 +43,8 @@ Result<std::string> VenRegistration::found_or_made(const std::string& list, cons
                                                    const std::string& body) {
   for (const bool again : {false, true}) {
     const auto objects = client_.list<NamedObject>(
-        list + query + "&", [&](const auto& page) { return parse_named_objects(page, "GET " + list, name_member); });
+        list + query + "&", [&](const auto& page) { return parse_named_objects(page, "GET " + list, name_member); },
+        nullptr, [&](const NamedObject& object) { return object.name == name; });
     if (!objects) return objects.error();
     const auto found = std::ranges::find(*objects, name, &NamedObject::name);
     if (found != objects->end()) return found->id;

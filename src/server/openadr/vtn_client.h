@@ -11,6 +11,7 @@
 // Source:  OpenADR 3.1.0; RFC 6749, section 4.4.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
@@ -52,9 +53,12 @@ class VtnClient final : public EventSource, public ReportReceiver {
   /// `also`; with 404 also 403.
   /// A POST has a connection of its own: a kept one could send it twice.
   Result<http::HttpReply> call(const http::HttpCall& call, int also = 0);
-  /// A list, read page by page, with each object once; `target` ends in '?' or '&'. `pages`: that had something new.
-  template <class Object, class Parse>
-  Result<std::vector<Object>> list(const std::string& target, Parse parse, int* pages = nullptr) {
+  /// A list, read page by page, with each object once, to the page with an object that is the last one needed; `target`
+  /// ends in '?' or '&'. `pages`: that had something new.
+  template <class Object, class Parse, class IsLast = bool (*)(const Object&)>
+  Result<std::vector<Object>> list(
+      const std::string& target, Parse parse, int* pages = nullptr,
+      IsLast is_last = [](const Object&) { return false; }) {
     std::vector<Object> all;
     std::set<std::string> ids;
     const Status read = visit_pages(target, [&](const std::string& body) -> Result<bool> {
@@ -66,7 +70,7 @@ class VtnClient final : public EventSource, public ReportReceiver {
       }
       const bool any_new = ids.size() > before;
       if (pages != nullptr) *pages += any_new ? 1 : 0;
-      return any_new;
+      return any_new && std::ranges::none_of(all, is_last);
     });
     if (!read) return read.error();
     return all;

@@ -189,7 +189,7 @@ void PostgresConnection::fail(const PGresult* result) const {
 }
 
 void* LibpqFunction::find() const {
-  static void* const library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
+  void* const library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
   if (void* const found = library == nullptr ? nullptr : dlsym(library, name)) return found;
   const char* const why = dlerror();
   throw PostgresFailure{

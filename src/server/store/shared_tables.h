@@ -92,19 +92,25 @@ Result<std::vector<TokenRow>> read_tokens(Connection& connection) {
 // ---- History
 
 template <class Connection>
-std::vector<HistoryRow> read_history(Connection& connection, const std::string& job, std::int64_t from_s,
-                                     std::int64_t to_s) {
+void read_history_of(Connection& connection, const std::string& job, std::int64_t step_s, std::int64_t from_s,
+                     std::int64_t to_s, std::vector<HistoryRow>& into) {
   static const std::string sql = fmt::format(
-      "SELECT {} FROM history WHERE job = $1 AND step_s IN (60, 3600) AND start_s >= $2 AND start_s < $3 "
-      "ORDER BY step_s, start_s, source",
+      "SELECT {} FROM history WHERE job = $1 AND step_s = $2 AND start_s >= $3 AND start_s < $4 "
+      "ORDER BY start_s, source",
       kHistoryColumns);
-  std::vector<HistoryRow> rows;
   connection.each(
       sql.c_str(),
       [&](const auto& found) {
-        if (auto row = history_row(found)) rows.push_back(*std::move(row));
+        if (auto row = history_row(found)) into.push_back(*std::move(row));
       },
-      job, from_s, to_s);
+      job, step_s, from_s, to_s);
+}
+
+template <class Connection>
+std::vector<HistoryRow> read_history(Connection& connection, const std::string& job, std::int64_t from_s,
+                                     std::int64_t to_s) {
+  std::vector<HistoryRow> rows;
+  for (const std::int64_t step_s : {kMinute_s, kHour_s}) read_history_of(connection, job, step_s, from_s, to_s, rows);
   return rows;
 }
 
@@ -169,13 +175,13 @@ bool age_history(Connection& connection, const AgeHistory& age) {
       "EXISTS (SELECT 1 FROM history h WHERE h.job = jobs.job AND step_s = 3600 AND start_s < $2) LIMIT $3",
       [&](const auto& found) { jobs.push_back(found.text(0)); }, age.minutes_before_s, age.hours_before_s, at_once);
   for (const std::string& job : jobs) {
-    std::vector<HistoryRow> minutes = read_history(connection, job, 0, age.minutes_before_s);
-    std::erase_if(minutes, [](const HistoryRow& row) { return row.step_s != kMinute_s; });
+    std::vector<HistoryRow> minutes;
+    read_history_of(connection, job, kMinute_s, 0, age.minutes_before_s, minutes);
     std::vector<HistoryRow> hours = hours_of(minutes);
     for (HistoryRow& hour : hours) {
-      for (const HistoryRow& before : read_history(connection, job, hour.start_s, hour.start_s + 1)) {
-        if (before.step_s == kHour_s) hour.figures.add(before.figures);
-      }
+      std::vector<HistoryRow> before;
+      read_history_of(connection, job, kHour_s, hour.start_s, hour.start_s + 1, before);
+      for (const HistoryRow& row : before) hour.figures.add(row.figures);
     }
     connection.write_history(hours);
     connection.run("DELETE FROM history WHERE job = $1 AND step_s = 60 AND start_s < $2", job, age.minutes_before_s);
