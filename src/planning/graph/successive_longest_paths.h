@@ -125,7 +125,7 @@ template <class OnMove>
 bool SuccessiveLongestPaths::lower_deadline(Integer target, OnMove&& move, StopCheck& check) {
   const long cost_of_search = 20L * network_.num_nodes;
   while (deadline() > target) {
-    if (check.stop(cost_of_search)) return true;
+    if (check.stop(cost_of_search)) break;
     if (found_ && passed_ == slack_ && !augment()) return false;
     if (!found_) search();
     const Integer step = std::min(slack_ - passed_, deadline() - target);

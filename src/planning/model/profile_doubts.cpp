@@ -40,7 +40,9 @@ std::vector<std::string> profile_doubts(const Profile& profile, std::optional<Wa
   Cases too_fast, too_long, too_much, too_little, below_blocking, slower, ends_below;
   int cells = 0;
   Megahertz highest(0);
-  for (const ProfileEntry& entry : profile.entries) highest = std::max(highest, entry.measurements.front().clock);
+  for (const ProfileEntry& entry : profile.entries) {
+    if (!is_constant(entry)) highest = std::max(highest, entry.measurements.front().clock);
+  }
   std::size_t clocks = 0;
   for (const ProfileEntry& entry : profile.entries) {
     if (is_constant(entry)) continue;
