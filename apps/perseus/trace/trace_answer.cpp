@@ -349,6 +349,7 @@ json::object trace_json(const TraceAnswer& answer) {
           {"orders", job.orders.size()},
           {"incomplete_steps", job.incomplete_steps},
           {"guesses_steps", job.guesses_steps},
+          {"guesses_stages", job.guesses_stages},
           {"left_out", json::array(job.faults.begin(), job.faults.end())},
           {"clocks", std::move(clocks)},
           {"unpaired_events", answer.timeline.unpaired_events},

@@ -50,7 +50,7 @@ class Understanding {
     if (Status status = check_unit(); !status) return status.error();
     Steps steps = sorted_steps();
     find_shape(steps);
-    if (find_stages(steps)) find_shape(steps);
+    find_stages(steps);
     for (const auto& [number, ranks] : steps) {
       if (auto step = step_of(number, ranks)) {
         job_.steps.push_back(*std::move(step));
@@ -253,21 +253,20 @@ class Understanding {
   }
 
   /// The stages of a timeline that names none, from the order of the only schedule that fits.
-  bool find_stages(Steps& steps) {
+  void find_stages(Steps& steps) {
     const auto whole = [this](const auto& step) { return is_whole(step.second); };
-    if (names_stages_ || !job_.counts_microbatches || job_.ranks < 2 || std::ranges::none_of(steps, whole))
-      return false;
+    if (names_stages_ || !job_.counts_microbatches || job_.ranks < 2 || std::ranges::none_of(steps, whole)) return;
     std::vector<model::Schedule> fitting;
     for (int chunks = 1; chunks <= std::min(job_.microbatches, kMostChunks); ++chunks) {
       if (job_.microbatches % chunks != 0) continue;
       for (const std::string& name : model::schedule_names()) {
         const auto schedule = model::make_schedule(name, {job_.ranks, job_.microbatches / chunks, chunks});
         if (!schedule || schedule->num_stages != job_.ranks * chunks || !fits(steps, *schedule)) continue;
-        if (chunks == 1) return false;
+        if (chunks == 1) return;
         fitting.push_back(*schedule);
       }
     }
-    if (fitting.size() != 1) return false;
+    if (fitting.size() != 1) return;
     for (auto& [number, ranks] : steps) {
       if (!is_whole(ranks)) continue;
       for (auto& [place, spans] : ranks) {
@@ -278,7 +277,9 @@ class Understanding {
         }
       }
     }
-    return job_.guesses_stages = true;
+    job_.stages = fitting.front().num_stages;
+    job_.microbatches = fitting.front().num_microbatches;
+    job_.guesses_stages = true;
   }
 
   [[nodiscard]] int stage_of(const Span& s, int rank) const {

@@ -469,10 +469,11 @@ class TraceReader {
   /// Kineto repeats a range of the host on every stream that runs kernels of it. Of these, the one on the stream that
   /// computes counts: those of NCCL's streams contain the wait for other ranks, and gathers ahead of their computation.
   void keep_computing_streams() {
+    if (!names_.thread.empty() || std::ranges::find(names_.places, "tid") != names_.places.end()) return;
     const auto on_gpu = [&](std::size_t i) {
-      const auto category = static_cast<std::size_t>(categories_[i]);
+      const int category = categories_[i];
       const SpanKind kind = timeline_.spans[i].kind;
-      return category < names_.categories.size() && names_.categories[category] == kGpuRange &&
+      return category >= 0 && category < std::ssize(names_.categories) && names_.categories[category] == kGpuRange &&
              (is_compute(kind) || kind == SpanKind::step);
     };
     const auto stream = [this](int thread) -> const RawThread& {
@@ -558,10 +559,16 @@ class TraceReader {
 
   /// Spans without a step get that of the step span of their file's ranks that they begin in.
   void assign_steps() {
-    std::map<int, StepsOfRank> steps;
+    using Place = std::array<int, 4>;
+    std::map<Place, StepsOfRank> steps;  // of a rank, and of all with its global number: where it has none of its own
+    const auto place_of = [this](const Span& s) {
+      const ThreadPlace& place = timeline_.threads[s.thread];
+      return Place{place.global, place.data, place.rank, place.tensor};
+    };
+    const auto of_all = [this](const Span& s) { return Place{timeline_.threads[s.thread].global, -2, -2, -2}; };
     for (const Span& s : timeline_.spans) {
-      if (s.kind == SpanKind::step)
-        steps[timeline_.threads[s.thread].global].push_back({s.start_s, {s.end_s(), s.step}});
+      if (s.kind != SpanKind::step) continue;
+      for (const Place& place : {place_of(s), of_all(s)}) steps[place].push_back({s.start_s, {s.end_s(), s.step}});
     }
     for (auto& [rank, all] : steps) {
       std::ranges::sort(all);
@@ -571,7 +578,8 @@ class TraceReader {
       Span& s = timeline_.spans[i];
       if (s.kind == SpanKind::step) return true;
       if (s.step >= 0 || steps.empty()) return false;
-      const auto& all = steps[timeline_.threads[s.thread].global];
+      const auto own = steps.find(place_of(s));
+      const auto& all = own != steps.end() ? own->second : steps[of_all(s)];
       auto after = std::ranges::upper_bound(all, s.start_s, {}, [](const auto& step) { return step.first; });
       if (after == all.begin()) return true;
       s.step = std::prev(after)->second.second;
@@ -590,7 +598,7 @@ class TraceReader {
     }
     StepsOfRank whole;
     for (const auto& [start, rest] : all) {
-      if (whole.empty() || start > (whole.back().first + whole.back().second.first) / 2) {
+      if (whole.empty() || (start + rest.first) / 2 > whole.back().second.first) {
         whole.push_back({start, {rest.first, static_cast<int>(whole.size())}});
       } else {
         whole.back().second.first = std::max(whole.back().second.first, rest.first);

@@ -203,12 +203,12 @@ TEST(ReadTrace, NumbersStepsInTheOrderOfTimeOrByPlainArguments) {
     for (int step = 0; step < 2; ++step) {
       text += fmt::format(
           R"({}{{"ph":"X","name":"megatron.train.iteration","pid":0,"tid":1,"ts":{},"dur":100,"args":{{{}}}}},
-              {{"ph":"X","name":"megatron.train_step","pid":0,"tid":1,"ts":{},"dur":80}})",
+              {{"ph":"X","name":"megatron.train_step","pid":0,"tid":1,"ts":{},"dur":35}})",
           step == 0 ? "" : ",", 100 * step, args.empty() ? "" : fmt::format(R"("{}":{})", args, step + 5),
-          100 * step + 10);
+          100 * step + 60);  // after a slow loader
       for (int m = 0; m < 2; ++m)
         text += fmt::format(R"(,{{"ph":"X","name":"forward-compute","pid":0,"tid":1,"ts":{},"dur":5}})",
-                            100 * step + 20 + 10 * m);
+                            100 * step + 62 + 10 * m);
     }
     const auto timeline =
         parse_trace({{"t.json", "[" + text + "]"}}, *std::ranges::find(ready_names(), "megatron", &TraceNames::name));
@@ -219,6 +219,35 @@ TEST(ReadTrace, NumbersStepsInTheOrderOfTimeOrByPlainArguments) {
   EXPECT_THAT(read(""), ::testing::ElementsAre(0, 0, 1, 1));
   EXPECT_THAT(read("iteration"), ::testing::ElementsAre(5, 5, 6, 6));
   EXPECT_THAT(read("step"), ::testing::ElementsAre(5, 5, 6, 6));
+}
+
+/// Threads of a device are ranks there, and a rank's steps are its own.
+TEST(ReadTrace, TakesThreadsThatAMappingCallsRanksForNoStreams) {
+  const auto names = parse_trace_names(R"(categories = ["gpu_user_annotation"]
+[places]
+rank = "tid"
+[events]
+step = ["step"]
+forward = ["fwd {microbatch}"]
+backward = ["bwd {microbatch}"]
+)",
+                                       "n");
+  ASSERT_TRUE(names.ok()) << names.error().message;
+  std::string text;
+  for (int rank = 0; rank < 2; ++rank) {
+    for (int step = 0; step < 2; ++step) {
+      const int from = 100 * step + 30 * rank;
+      for (const auto& [name, ts, dur] : {std::tuple("step", from, 60), std::tuple("fwd 0", from + 10, 40)})
+        text +=
+            fmt::format(R"({}{{"ph":"X","cat":"gpu_user_annotation","name":"{}","pid":0,"tid":{},"ts":{},"dur":{}}})",
+                        text.empty() ? "" : ",", name, rank, ts, dur);
+    }
+  }
+  std::vector<std::pair<int, int>> spans;
+  const auto timeline = parse_trace({{"t.json", "[" + text + "]"}}, *names);
+  for (const Span& s : timeline.value().spans) spans.emplace_back(timeline->threads[s.thread].rank, s.step);
+  EXPECT_THAT(spans,
+              ::testing::UnorderedElementsAre(std::pair(0, 0), std::pair(0, 1), std::pair(1, 0), std::pair(1, 1)));
 }
 
 TEST(ReadTrace, KeepsWholeStepsWithinItsMemory) {
