@@ -471,9 +471,9 @@ class TraceReader {
   void keep_computing_streams() {
     if (!names_.thread.empty() || std::ranges::find(names_.places, "tid") != names_.places.end()) return;
     const auto on_gpu = [&](std::size_t i) {
-      const int category = categories_[i];
+      const std::size_t category = static_cast<unsigned char>(categories_[i]);
       const SpanKind kind = timeline_.spans[i].kind;
-      return category >= 0 && category < std::ssize(names_.categories) && names_.categories[category] == kGpuRange &&
+      return category < names_.categories.size() && names_.categories[category] == kGpuRange &&
              (is_compute(kind) || kind == SpanKind::step);
     };
     const auto stream = [this](int thread) -> const RawThread& {
