@@ -434,11 +434,6 @@ Status OnlineProfiler::miss(int rank, int replica, int window) {
   return Ok{};
 }
 
-std::optional<double> OnlineProfiler::measured_slowdown_pct(int window) const {
-  if (window < 0 || window >= windows_handed_out()) return std::nullopt;
-  return state_->measured_slowdown_pct(state_->windows[window]);
-}
-
 Status OnlineProfiler::change_schedule(model::Schedule schedule) {
   State& state = *state_;
   ProfilingJob job = state.layout.job;

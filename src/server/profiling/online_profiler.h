@@ -187,8 +187,6 @@ class OnlineProfiler {
   [[nodiscard]] std::optional<MeasuredLinks> links() const;
   [[nodiscard]] int windows_handed_out() const;
   [[nodiscard]] int iterations_handed_out() const;
-  /// For a reported window: the slowdown of its iterations against those at the highest clock, in percent.
-  [[nodiscard]] std::optional<double> measured_slowdown_pct(int window) const;
   /// Needs at least one usable result of every (stage, instruction); the error names one that has none.
   [[nodiscard]] Result<ProfileEstimate> estimate() const;
   /// Same requirements as estimate().
