@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <string>
 
+#include "tests/support/signal_process.h"
+
 namespace perseus::testing {
 
 /// Lets a server write to the database of this kind (sqlite or postgres) and kills it after that many acknowledgments.
@@ -29,7 +31,7 @@ inline std::int64_t last_acknowledged_before_the_kill(const std::string& kind, c
   const int failed = ::posix_spawn(&writer, program.c_str(), &actions, nullptr, arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
   ::close(pipe[1]);
-  if (failed != 0) {  // kill(-1) would end every process
+  if (failed != 0) {
     ::close(pipe[0]);
     ADD_FAILURE() << program << ": error " << failed;
     return before;
@@ -40,7 +42,7 @@ inline std::int64_t last_acknowledged_before_the_kill(const std::string& kind, c
     EXPECT_GT(sequence, last);
     last = sequence;
   }
-  ::kill(writer, SIGKILL);
+  signal_process(writer, SIGKILL);
   int status = 0;
   ::waitpid(writer, &status, 0);
   EXPECT_TRUE(WIFSIGNALED(status)) << "the writer failed by itself with " << WEXITSTATUS(status);

@@ -97,6 +97,7 @@ void PostgresServer::start() {
 }
 
 void PostgresServer::stop() {
+  PERSEUS_CHECK(server_ > 0, "the server does not run, and kill(-1) would end every process");
   ::kill(server_, SIGINT);  // "fast" shutdown: disconnects clients, and completes in order
   ::waitpid(server_, nullptr, 0);
   server_ = -1;

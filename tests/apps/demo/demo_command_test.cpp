@@ -24,6 +24,7 @@
 #include "simulation/replay/kernel_state.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "tests/apps/perseus/program.h"
+#include "tests/support/signal_process.h"
 
 namespace perseus::testing {
 namespace {
@@ -133,7 +134,7 @@ pid_t named(const std::vector<pid_t>& processes, const std::string& name) {
 }
 
 void signal_all(const std::vector<pid_t>& processes, int signal) {
-  for (const pid_t process : processes) kill(process, signal);
+  for (const pid_t process : processes) testing::signal_process(process, signal);
 }
 
 /// Returns once they no longer run.
@@ -200,13 +201,13 @@ RunOptions while_a_clock_is_locked(
       if (!locked_gpus(scratch, true).empty()) return true;
       signal_all(helpers, SIGCONT);
       signal_all(workers, SIGCONT);
-      kill(demo, SIGCONT);
+      testing::signal_process(demo, SIGCONT);
       return false;
     };
     EXPECT_TRUE(comes_true(stopped_with_a_locked_clock));
     EXPECT_FALSE(locked_gpus(scratch, true).empty()) << "the demo was over before";
     what(workers, helpers);
-    kill(demo, SIGCONT);
+    testing::signal_process(demo, SIGCONT);
   });
 }
 
@@ -428,7 +429,7 @@ TEST(Demo, KeepsTheServerUntilTheInterrupt) {
       return has_ended(demo) || (fs::exists(scratch.path("out")) && processes_of(scratch, "perseus-replay").empty());
     }));
     EXPECT_EQ(processes_of(scratch, "perseus", "--log-level").size(), 1u);
-    kill(demo, SIGINT);
+    testing::signal_process(demo, SIGINT);
   };
   const Outcome outcome = run_perseus(words, options);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -439,7 +440,8 @@ TEST(Demo, KeepsTheServerUntilTheInterrupt) {
 TEST(Demo, KilledInTheMiddleLocksNoClock) {
   const ScratchFolder scratch;
   const Outcome outcome =
-      run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [](pid_t demo) { kill(demo, SIGKILL); }));
+      run_perseus(small_demo(scratch, 60),
+                  once_clocks_are_locked(scratch, [](pid_t demo) { testing::signal_process(demo, SIGKILL); }));
   EXPECT_EQ(outcome.signal, SIGKILL);
   EXPECT_FALSE(fs::exists(scratch.path("out")));
   expect_nothing_left(scratch);
@@ -448,7 +450,8 @@ TEST(Demo, KilledInTheMiddleLocksNoClock) {
 TEST(Demo, InterruptedItEndsInOrder) {
   const ScratchFolder scratch;
   const Outcome outcome =
-      run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [](pid_t demo) { kill(demo, SIGINT); }));
+      run_perseus(small_demo(scratch, 60),
+                  once_clocks_are_locked(scratch, [](pid_t demo) { testing::signal_process(demo, SIGINT); }));
   EXPECT_EQ(outcome.signal, SIGINT);
   EXPECT_THAT(outcome.err, HasSubstr("interrupted"));
   EXPECT_FALSE(fs::exists(scratch.path("out")));
@@ -461,7 +464,7 @@ TEST(Demo, ADeadWorkerEndsTheDemoWithAMessage) {
   const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
                                         const auto workers = processes_of(scratch, "perseus-replay");
                                         ASSERT_EQ(workers.size(), 2u);
-                                        kill(workers.back(), SIGKILL);
+                                        testing::signal_process(workers.back(), SIGKILL);
                                       }));
   EXPECT_EQ(outcome.exit_code, 69);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("was killed by signal 9"), Not(HasSubstr("CUDA events fail"))));
@@ -474,7 +477,7 @@ TEST(Demo, ADeadServerEndsTheDemoWithAMessage) {
   const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
                                         const auto servers = processes_of(scratch, "/perseus", "serve");
                                         ASSERT_EQ(servers.size(), 1u);
-                                        kill(servers.front(), SIGKILL);
+                                        testing::signal_process(servers.front(), SIGKILL);
                                       }));
   EXPECT_EQ(outcome.exit_code, 69);
   EXPECT_THAT(outcome.err, HasSubstr("the server was killed by signal 9"));
@@ -487,7 +490,7 @@ TEST(Demo, ADeadHelperEndsTheDemoWithAMessage) {
   const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
                                         const auto helpers = processes_of(scratch, "perseus-clockd");
                                         ASSERT_FALSE(helpers.empty());
-                                        for (const pid_t helper : helpers) kill(helper, SIGKILL);
+                                        for (const pid_t helper : helpers) testing::signal_process(helper, SIGKILL);
                                       }));
   EXPECT_EQ(outcome.exit_code, 69);
   EXPECT_THAT(outcome.err, HasSubstr("its helper has ended"));
@@ -527,7 +530,7 @@ TEST(Demo, AStoppedHelperEndsTheDemoWithAMessage) {
         const auto stays_stopped = processes_of(scratch, "perseus-clockd", locked.front());
         ASSERT_FALSE(stays_stopped.empty());
         for (const pid_t helper : helpers) {
-          if (std::ranges::find(stays_stopped, helper) == stays_stopped.end()) kill(helper, SIGCONT);
+          if (std::ranges::find(stays_stopped, helper) == stays_stopped.end()) testing::signal_process(helper, SIGCONT);
         }
         signal_all(workers, SIGCONT);
       }));
@@ -545,7 +548,7 @@ TEST(Demo, AStoppedSupervisorIsNamedAndContinued) {
                                           supervisor = named(processes_of(scratch, "perseus-clockd"), "clockd-super");
                                           return supervisor != 0;
                                         }));
-                                        if (supervisor != 0) kill(supervisor, SIGSTOP);
+                                        if (supervisor != 0) testing::signal_process(supervisor, SIGSTOP);
                                       }));
   EXPECT_EQ(outcome.exit_code, 69);
   EXPECT_THAT(outcome.err,
@@ -559,7 +562,7 @@ TEST(Demo, AStoppedServerIsReportedWithTheClientsLog) {
     const auto servers = processes_of(scratch, "/perseus", "serve");
     ASSERT_EQ(servers.size(), 1u);
     const pid_t server = servers.front();
-    kill(server, SIGSTOP);
+    testing::signal_process(server, SIGSTOP);
     const auto said = [&](const std::string& words) {
       return content_of(scratch.path("err")).find(words) != std::string::npos;
     };
@@ -567,9 +570,9 @@ TEST(Demo, AStoppedServerIsReportedWithTheClientsLog) {
     EXPECT_TRUE(comes_true([&] {
       return (said(name + "is stopped by a signal") && said(name + "has not answered for 5 s") &&
               said("no answer within 5 s; training continues")) ||
-             kill(demo, 0) != 0;
+             testing::signal_process(demo, 0) != 0;
     })) << content_of(scratch.path("err"));
-    kill(server, SIGCONT);
+    testing::signal_process(server, SIGCONT);
   });
   options.prepare = [&] {
     if (dup2(open(scratch.path("err").c_str(), O_WRONLY | O_CREAT, 0600), STDERR_FILENO) < 0) _exit(126);
@@ -606,7 +609,7 @@ TEST(Demo, RemovesTheTemporaryFilesOfAKilledDemo) {
       return std::any_of(begin(folders), end(folders), [](const auto& f) { return fs::exists(f.path() / "in-use"); });
     };
     EXPECT_TRUE(comes_true([&] { return locked() || has_ended(demo); }));
-    kill(demo, SIGKILL);
+    testing::signal_process(demo, SIGKILL);
   };
   EXPECT_EQ(run_perseus({"demo", "--out", scratch.path("out")}, options).signal, SIGKILL);
   EXPECT_EQ(left(), 1);

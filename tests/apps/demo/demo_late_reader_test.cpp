@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/apps/perseus/program.h"
+#include "tests/support/signal_process.h"
 
 namespace perseus::testing {
 namespace {
@@ -31,9 +32,9 @@ TEST(DemoOfALateReader, MeasuresTheStragglerFromItsCapOn) {
     while (err().find("the plan is in force") == std::string::npos && std::chrono::steady_clock::now() < limit) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    kill(demo, SIGSTOP);
+    testing::signal_process(demo, SIGSTOP);
     std::this_thread::sleep_for(std::chrono::seconds(4));  // more iterations than are measured before the notice
-    kill(demo, SIGCONT);
+    testing::signal_process(demo, SIGCONT);
   };
   const Outcome outcome = run_perseus({"demo", "--known-profile", "--json", "--iterations", "2", "--time-scale", "0.2",
                                        "--out", scratch.path("out"), "--scratch", scratch.path("work")},

@@ -22,6 +22,7 @@
 
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "tests/apps/perseus/program.h"
+#include "tests/support/signal_process.h"
 
 namespace perseus::testing {
 namespace {
@@ -162,7 +163,7 @@ RunOptions with_errors_in(const std::string& path) {
 /// Waits until the demo has printed that, or has ended.
 void wait_for_words(const std::string& path, const std::string& words, pid_t demo) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(10);
-  while (content_of(path).find(words) == std::string::npos && kill(demo, 0) == 0) {
+  while (content_of(path).find(words) == std::string::npos && testing::signal_process(demo, 0) == 0) {
     ASSERT_LT(std::chrono::steady_clock::now(), until) << content_of(path);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -194,7 +195,7 @@ TEST(PowerStoryInterrupted, EndsInOrder) {
   RunOptions options = with_errors_in(errors);
   options.meanwhile = [&](pid_t demo) {
     wait_for_words(errors, "all jobs follow plans", demo);
-    kill(demo, SIGINT);
+    testing::signal_process(demo, SIGINT);
   };
   EXPECT_EQ(run_perseus(power_story(scratch, 0.25), options).signal, SIGINT);
   EXPECT_THAT(content_of(errors), HasSubstr("no clock is locked, nothing was written"));

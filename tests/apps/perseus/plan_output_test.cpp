@@ -19,6 +19,7 @@
 #include "planning/planner/lower_bound.h"
 #include "program.h"
 #include "tests/support/shared_data.h"
+#include "tests/support/signal_process.h"
 
 namespace perseus::testing {
 namespace {
@@ -577,14 +578,14 @@ RunOptions kill_while_writing(const ScratchFolder& scratch, int signal) {
   RunOptions options;
   options.meanwhile = [&scratch, signal](pid_t program) {
     for (;;) {
-      if (::kill(program, 0) != 0) return;
+      if (testing::signal_process(program, 0) != 0) return;
       siginfo_t ended{};
       if (::waitid(P_PID, static_cast<id_t>(program), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0)
         return;
       for (const std::string& name : scratch.names()) {
         const fs::path third = fs::path(scratch.path(name)) / "plans/freqs_pipeline_00002.py";
         if (name.starts_with(".plans.perseus-") && fs::exists(third)) {
-          ::kill(program, signal);
+          testing::signal_process(program, signal);
           return;
         }
       }

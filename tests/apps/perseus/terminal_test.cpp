@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "base/utf8.h"
 #include "program.h"
+#include "tests/support/signal_process.h"
 
 namespace perseus::testing {
 namespace {
@@ -44,7 +45,7 @@ class Terminal {
                     n = ::read(master_, piece.data(), piece.size());
                     if (n > 0) shown_.append(piece.data(), static_cast<std::size_t>(n));
                   }
-                  ::kill(program, SIGKILL);
+                  testing::signal_process(program, SIGKILL);
                 }};
   }
   [[nodiscard]] const std::string& shown() const { return shown_; }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "oracles/instances.h"
+#include "tests/support/signal_process.h"
 
 namespace perseus::testing {
 namespace {
@@ -75,11 +76,11 @@ TEST(TrainingReplay, AStoppedWorkerIsNamedWhileTrainingStandsStill) {
   options.interrupted = [&] { return !said.empty() && said.back().starts_with("stopped"); };
   const auto replay = *replay::TrainingReplay::launch(dag, options);
   const pid_t last = replay->pids().back();
-  kill(last, SIGSTOP);
+  testing::signal_process(last, SIGSTOP);
   EXPECT_FALSE(replay->next_iteration()) << "it was interrupted";
   ASSERT_FALSE(said.empty());
   EXPECT_EQ(said.back(), fmt::format("stopped by a signal: worker {} (process {})", dag.num_ranks() - 1, last));
-  kill(last, SIGCONT);
+  testing::signal_process(last, SIGCONT);
 }
 
 TEST(TrainingReplay, WorkersThatReportNothingAreNamed) {

@@ -16,6 +16,7 @@
 
 #include "simulation/simulated_gpu/simulated_driver.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
+#include "tests/support/signal_process.h"
 #include "tests/training/client/scripted_server.h"
 #include "tests/training/device/environment.h"
 #include "tests/training/device/nvml_stand_in.h"
@@ -318,7 +319,7 @@ TEST_F(ClientGpuTest, ADeadHelperIsLoggedOnceAndItsClockReleased) {
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
-  ASSERT_EQ(::kill(helper_pid(), SIGKILL), 0);
+  ASSERT_EQ(testing::signal_process(helper_pid(), SIGKILL), 0);
   ASSERT_TRUE(trains_until([&] { return said.count("no clock is set") == 1; })) << client->status();
   EXPECT_TRUE(eventually([&] { return !gpu->locked(); }));
   for (int i = 0; i < 20; ++i) iterate();
@@ -334,7 +335,7 @@ TEST_F(ClientGpuTest, AHelperThatDiesHasASuccessor) {
   start();
   for (int restarts = 1; restarts < 4; ++restarts) {
     ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
-    ASSERT_EQ(::kill(helper_pid(), SIGKILL), 0);
+    ASSERT_EQ(testing::signal_process(helper_pid(), SIGKILL), 0);
     ASSERT_TRUE(trains_until([&] { return statistics().helper_restarts == restarts; })) << client->status();
     ASSERT_TRUE(trains_until([&] { return said.count("clocks are set again") == restarts; })) << client->status();
     EXPECT_EQ(said.count("no clock is set"), restarts);
@@ -357,7 +358,7 @@ TEST_F(ClientGpuTest, AStepInWhichAnotherHelperTookOverIsInNoWindow) {
     client->calls().step_begin(true);
     if (statistics().plan_version == 1) {
       broken = statistics().iteration;
-      EXPECT_EQ(::kill(helper_pid(), SIGKILL), 0);
+      EXPECT_EQ(testing::signal_process(helper_pid(), SIGKILL), 0);
       EXPECT_TRUE(eventually([&] { return statistics().helper_restarts == 1; }));
     }
     for (const int i : {0, 0, 1, 1}) compute(static_cast<model::Instruction>(i));

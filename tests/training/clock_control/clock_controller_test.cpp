@@ -20,6 +20,7 @@
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
 #include "tests/support/eventually.h"
+#include "tests/support/signal_process.h"
 #include "training/clock_control/lease.h"
 #include "training/clock_control/urgency.h"
 #include "training/device/open_gpu.h"
@@ -166,8 +167,8 @@ TEST_F(Controller, AHelperThatIsKilledIsReplacedAndTheNextBeginsWithTheNewestClo
     ASSERT_TRUE(eventually([&] { return controller_->working_helper() == helper; })) << controller_->why();
     const int worker = controller_->helper_pid(), supervisor = controller_->supervisor_pid();
     // Also both at once: then another process restores the clock first.
-    if (helper % 3 != 1) ::kill(supervisor, SIGKILL);
-    if (helper % 3 != 2) ::kill(worker, SIGKILL);
+    if (helper % 3 != 1) testing::signal_process(supervisor, SIGKILL);
+    if (helper % 3 != 2) testing::signal_process(worker, SIGKILL);
     const Megahertz next(helper % 2 == 0 ? 700 : 350);
     controller_->set(next);  // the helper may be absent at this moment
     ASSERT_TRUE(eventually([&] { return controller_->working_helper() == helper + 1; })) << controller_->why();
@@ -190,8 +191,8 @@ TEST_F(Controller, WhatAKilledHelperFoundOfTheClockHoldsNoMore) {
   gpu_->inject("nvmlDeviceSetGpuLockedClocks", in_use, -1);  // the helper cannot set it again
   ASSERT_TRUE(eventually([&] { return controller_->device_clock().other == Megahertz(1400); }));
   const int worker = controller_->helper_pid();
-  ::kill(controller_->supervisor_pid(), SIGKILL);
-  ::kill(worker, SIGKILL);
+  testing::signal_process(controller_->supervisor_pid(), SIGKILL);
+  testing::signal_process(worker, SIGKILL);
   EXPECT_TRUE(eventually([&] { return controller_->device_clock().other == Megahertz(0); }));
 }
 
@@ -240,7 +241,7 @@ TEST_F(Controller, ItEndsAtOnceWhileItWaitsToTryAgainAndWhileItTries) {
   make_gpu();
   restart_ = {3600, 3600};
   start();
-  ::kill(controller_->helper_pid(), SIGKILL);
+  testing::signal_process(controller_->helper_pid(), SIGKILL);
   ASSERT_TRUE(eventually([&] { return controller_->state() == ControlState::gone; }));
   controller_.reset();
   ClockControllerOptions hangs = options();
@@ -275,11 +276,10 @@ TEST_F(Controller, AHelperThatDoesNotEndHasNoSuccessor) {
     for (int i = 0; i < 20; ++i)
       EXPECT_THAT(error_with("/bin/true"), HasSubstr("ended without an answer"));  // allows more time
     EXPECT_EQ(LeaseFolder::text_of(tries), "\n");
-    ASSERT_GT(last_process(), 0);  // 0: this process and its whole group
-    ::kill(last_process(), SIGKILL);
+    testing::signal_process(last_process(), SIGKILL);
     EXPECT_TRUE(eventually([&] { return LeaseFolder::text_of(tries) == "\n\n"; }));
   }
-  ::kill(last_process(), SIGKILL);
+  testing::signal_process(last_process(), SIGKILL);
 }
 
 TEST_F(Controller, ReportsALostGpu) {
@@ -392,7 +392,7 @@ TEST_F(Controller, ItIsAProcessGroupOfItsOwnInTrainingsSessionAndSparesTheTermin
     const bool real_time = obtainable_urgency() == Urgency::real_time;
     const auto policy = [pid] { return ::sched_getscheduler(pid) & ~SCHED_RESET_ON_FORK; };
     EXPECT_TRUE(eventually([&] { return policy() == (real_time ? SCHED_FIFO : SCHED_OTHER); })) << policy();
-    for (const int signal : {SIGINT, SIGHUP, SIGQUIT}) ::kill(pid, signal);
+    for (const int signal : {SIGINT, SIGHUP, SIGQUIT}) testing::signal_process(pid, signal);
   }
   controller_->set(Megahertz(700));
   EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
@@ -405,7 +405,7 @@ TEST_F(Controller, SigtermToEitherProcessGivesTheClockBack) {
     start();
     controller_->set(Megahertz(700));
     ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
-    ::kill(supervisor ? controller_->supervisor_pid() : controller_->helper_pid(), SIGTERM);
+    testing::signal_process(supervisor ? controller_->supervisor_pid() : controller_->helper_pid(), SIGTERM);
     EXPECT_TRUE(eventually([&] { return controller_->state() == ControlState::gone; }));
     EXPECT_FALSE(gpu_->locked());
     EXPECT_THAT(controller_->why(), HasSubstr("perseus-clockd has ended"));
@@ -419,7 +419,7 @@ TEST_F(Controller, AHungWorkerIsReplacedInItsDuty) {
   start();
   controller_->set(Megahertz(700));
   ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
-  ::kill(controller_->helper_pid(), SIGSTOP);  // simulates a hang in the driver
+  testing::signal_process(controller_->helper_pid(), SIGSTOP);  // simulates a hang in the driver
   controller_.reset();
   EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
 }
@@ -430,7 +430,7 @@ TEST_F(Controller, AWorkerThatHangsIsFoundByItsUnansweredRequests) {
   start();
   controller_->set(Megahertz(700));
   ASSERT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
-  ::kill(controller_->helper_pid(), SIGSTOP);
+  testing::signal_process(controller_->helper_pid(), SIGSTOP);
   controller_->set(Megahertz(350));
   EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(350); })) << controller_->why();
   EXPECT_TRUE(eventually([&] { return controller_->working_helper() == 2; }));
@@ -439,7 +439,7 @@ TEST_F(Controller, AWorkerThatHangsIsFoundByItsUnansweredRequests) {
 TEST_F(Controller, AWorkerThatHangsIsFoundThoughItHadNothingToDoBefore) {
   make_gpu();
   start();
-  ::kill(controller_->helper_pid(), SIGSTOP);
+  testing::signal_process(controller_->helper_pid(), SIGSTOP);
   controller_->set(Megahertz(350));
   EXPECT_TRUE(eventually([&] { return controller_->state() == ControlState::gone; }));
   EXPECT_TRUE(eventually([&] { return controller_->why() != ""; }));

@@ -22,6 +22,7 @@
 #include "lease_folder.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
+#include "tests/support/signal_process.h"
 #include "training/clock_control/clock_controller.h"
 #include "training/clock_control/helper_process.h"
 #include "training/clock_control/mailbox.h"
@@ -122,7 +123,7 @@ TEST_F(Daemon, RefusesASecondClientAndNamesTheHolder) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().fault, device::DeviceFault::busy);
   EXPECT_THAT(second.error().message, HasSubstr(fmt::format("in use by process {} of user {}", training, ::getuid())));
-  ::kill(training, SIGKILL);
+  testing::signal_process(training, SIGKILL);
   ::waitpid(training, nullptr, 0);
 }
 
@@ -130,7 +131,7 @@ TEST_F(Daemon, GivesBackWhenTheClientIsKilled) {
   start_daemon();
   const pid_t training = start_training_process(options());
   ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
-  ::kill(training, SIGKILL);
+  testing::signal_process(training, SIGKILL);
   EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
   ::waitpid(training, nullptr, 0);
   start();  // the GPU is free again
@@ -151,7 +152,7 @@ TEST_F(Daemon, RestoresWhenSupervisorAndWorkerAreKilledAtOnce) {
   lock();
   const std::array<pid_t, 2> both{controller_->supervisor_pid(), controller_->helper_pid()};
   for (const int signal : {SIGSTOP, SIGKILL}) {
-    for (const pid_t pid : both) ::kill(pid, signal);
+    for (const pid_t pid : both) testing::signal_process(pid, signal);
   }
   EXPECT_TRUE(eventually([&] { return !gpu_->locked(); })) << log();
 }
@@ -162,7 +163,7 @@ TEST_F(Daemon, TheNextDaemonRestoresClocksOfTheLastOne) {
   lock();
   const std::array<pid_t, 3> all{daemon_->pid(), controller_->supervisor_pid(), controller_->helper_pid()};
   for (const int signal : {SIGSTOP, SIGKILL}) {
-    for (const pid_t pid : all) ::kill(pid, signal);
+    for (const pid_t pid : all) testing::signal_process(pid, signal);
   }
   EXPECT_EQ(daemon_->status(), -1);
   EXPECT_TRUE(eventually([&] { return controller_->state() == ControlState::gone; }));
@@ -222,7 +223,7 @@ TEST_F(Daemon, OpensNoFileThatAClientNames) {
   const auto started = ClockController::start(options());
   ASSERT_FALSE(started);
   EXPECT_THAT(started.error().message, HasSubstr("does not serve simulated:"));
-  ::kill(child, SIGTERM);
+  testing::signal_process(child, SIGTERM);
   ::waitpid(child, nullptr, 0);
 }
 
@@ -249,7 +250,7 @@ TEST_F(Daemon, SetsClocksForAClientWithoutRights) {
   EXPECT_TRUE(
       eventually([&] { return gpu_->clock() == Megahertz(700) || ::waitpid(training, nullptr, WNOHANG) != 0; }));
   EXPECT_EQ(gpu_->clock(), Megahertz(700)) << log();
-  ::kill(training, SIGKILL);
+  testing::signal_process(training, SIGKILL);
   EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
   ::waitpid(training, nullptr, 0);
 }

@@ -21,6 +21,7 @@
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
 #include "tests/support/eventually.h"
+#include "tests/support/signal_process.h"
 #include "training/clock_control/clock_controller.h"
 #include "training/clock_control/clock_worker.h"
 
@@ -315,7 +316,7 @@ class Budget : public ::testing::Test {
     return training_;
   }
   void end(pid_t training) {
-    ::kill(training, SIGKILL);
+    testing::signal_process(training, SIGKILL);
     ::waitpid(training, nullptr, 0);
     training_ = 0;
     EXPECT_TRUE(eventually([&] { return !gpu_->locked(); })) << "its clock is given back";
@@ -328,7 +329,7 @@ class Budget : public ::testing::Test {
   /// Each, if it is known: 0 would be this test's own process group.
   static void kill_each(std::initializer_list<int> processes) {
     for (const int process : processes) {
-      if (process > 0) ::kill(process, SIGKILL);
+      if (process > 0) testing::signal_process(process, SIGKILL);
     }
   }
   /// A guard holds this test's lease.
@@ -380,20 +381,20 @@ TEST_F(Budget, TheEndOfTheLeaseNeedsNoMessage) {
 
 TEST_F(Budget, AStoppedTrainingProcessFallsToTheCeilingWhenItsLeaseEnds) {
   const pid_t training = train(1);
-  ::kill(training, SIGSTOP);
+  testing::signal_process(training, SIGSTOP);
   EXPECT_TRUE(clock_becomes(700));
-  ::kill(training, SIGCONT);
+  testing::signal_process(training, SIGCONT);
   end(training);
 }
 
 TEST_F(Budget, ASuspendedTrainingProcessKeepsTheCeilingAndItsGuardMakesWayForTheNextHelper) {
   const pid_t training = train(1);
-  ::kill(training, SIGSTOP);
+  testing::signal_process(training, SIGSTOP);
   ASSERT_TRUE(clock_becomes(700));
   Observer observer(*gpu_);
   EXPECT_TRUE(eventually([&] { return guarded(); })) << "after five seconds its helper ends";
   EXPECT_TRUE(gpu_->locked());
-  ::kill(training, SIGCONT);
+  testing::signal_process(training, SIGCONT);
   EXPECT_TRUE(eventually([&] { return !guarded(); }));
   EXPECT_EQ(observer.highest(), 700);
   end(training);
@@ -429,7 +430,7 @@ TEST_F(Budget, AHelperWithoutASuccessorLeavesAGuardThatUnlocksWhenTheTrainingPro
       (*started)->set_budget(Megahertz(700), monotonic_ns() + kForLong);
       (*started)->set(Megahertz(1400));
       if (!eventually([&] { return (*started)->statistics().last_set == Megahertz(1400); })) ::_exit(1);
-      ::kill(supervisor_dies ? (*started)->supervisor_pid() : (*started)->helper_pid(), SIGKILL);
+      testing::signal_process(supervisor_dies ? (*started)->supervisor_pid() : (*started)->helper_pid(), SIGKILL);
       for (;;) ::pause();
     }
     SCOPED_TRACE(supervisor_dies);
@@ -483,7 +484,7 @@ TEST_F(Budget, AGuardUnlocksWhenTheBudgetEndsOrTheControllerStops) {
     controller_->set_budget(Megahertz(700), monotonic_ns() + kForLong);
     controller_->set(Megahertz(1400));
     ASSERT_TRUE(eventually([&] { return controller_->statistics().last_set == Megahertz(1400); }));
-    ::kill(controller_->helper_pid(), SIGKILL);
+    testing::signal_process(controller_->helper_pid(), SIGKILL);
     ASSERT_TRUE(clock_becomes(700) && eventually([&] { return guarded(); }));
     if (stops) {
       controller_->stop();
@@ -502,8 +503,8 @@ TEST_F(Budget, AControllerThatStopsGivesBackWhatHelpersThatWereKilledAtOnceHaveL
   controller_->set_budget(Megahertz(700), monotonic_ns() + kForLong);
   controller_->set(Megahertz(1400));
   ASSERT_TRUE(eventually([&] { return controller_->statistics().last_set == Megahertz(1400); }));
-  ::kill(controller_->supervisor_pid(), SIGKILL);
-  ::kill(controller_->helper_pid(), SIGKILL);
+  // The second may not be known once the first has died.
+  kill_each({controller_->supervisor_pid(), controller_->helper_pid()});
   ASSERT_TRUE(clock_becomes(700));
   EXPECT_TRUE(gives_back(controller_, [&] { return !gpu_->locked(); }));
 }

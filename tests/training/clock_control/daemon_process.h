@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "tests/support/eventually.h"
+#include "tests/support/signal_process.h"
 #include "training/clock_control/daemon_protocol.h"
 
 extern "C" char** environ;
@@ -49,7 +50,7 @@ class DaemonProcess {
   [[nodiscard]] pid_t pid() const { return pid_; }
   /// Its exit code; -1 if a signal ended it.
   int end(int signal) {
-    ::kill(pid_, signal);
+    testing::signal_process(pid_, signal);
     return status();
   }
   int status() {

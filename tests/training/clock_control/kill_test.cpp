@@ -31,6 +31,7 @@
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
 #include "tests/support/eventually.h"
+#include "tests/support/signal_process.h"
 #include "training/clock_control/clock_controller.h"
 #include "training/clock_control/lease.h"
 #include "training/device/open_gpu.h"
@@ -190,7 +191,7 @@ double kill_once(const std::string& folder, simulated_gpu::SimulatedGpu& gpu, st
       {{training_process, trainer.pid}, {supervisor, trainer.supervisor}, {worker, trainer.worker}}};
   std::shuffle(all.begin(), all.end(), random);
   for (const auto& [who, pid] : all) {
-    if ((victims & who) != 0 && pid > 0) ::kill(pid, SIGKILL);
+    if ((victims & who) != 0 && pid > 0) testing::signal_process(pid, SIGKILL);
   }
   // Both helper processes have ended, and the clock is free.
   const auto over = [](pid_t pid) { return pid == 0 || ended(pid); };
@@ -320,7 +321,7 @@ class KillsOnANode : public Kills {
       std::shuffle(all.begin(), all.end(), random);
       const Instant killed = std::chrono::steady_clock::now();
       for (const auto& [who, pid] : all) {
-        if ((victims & who) != 0 && pid > 0) ::kill(pid, SIGKILL);
+        if ((victims & who) != 0 && pid > 0) testing::signal_process(pid, SIGKILL);
       }
       if ((victims & 8) != 0) {
         kill_daemon();
@@ -329,7 +330,7 @@ class KillsOnANode : public Kills {
       if ((victims & 7) != 0 && !eventually([&] { return !with_daemon_.gpu->locked(); })) return -1;
       time_s = seconds_since(killed);
     }
-    while (::waitpid(-1, nullptr, WNOHANG) > 0 && ::kill(daemon_->pid(), 0) == 0) {}
+    while (::waitpid(-1, nullptr, WNOHANG) > 0 && testing::signal_process(daemon_->pid(), 0) == 0) {}
     return eventually([&] { return is_free(with_daemon_); }) ? time_s : -1;
   }
   /// Runs one round without a daemon, in a container. Negative: the clock was locked even after a restore.
@@ -341,7 +342,7 @@ class KillsOnANode : public Kills {
       if (!trainer.ready()) return -1;
       ::usleep(static_cast<unsigned>(random() % 8'000));
       told = std::chrono::steady_clock::now();
-      if (end == End::container) ::kill(trainer.pid, SIGKILL);
+      if (end == End::container) testing::signal_process(trainer.pid, SIGKILL);
     }
     constexpr double kExitLimit_s = 2;  // an exit waits no longer for the helper
     const bool late = seconds_since(told) >= kExitLimit_s;
@@ -404,9 +405,9 @@ TEST_F(Kills, OfAHelperAndThenOfATrainingProcessThatStartsTheNextOne) {
     {
       Trainer trainer({path, folder_.path(), static_cast<unsigned>(round), "0.001"});
       ASSERT_TRUE(trainer.ready());
-      ::kill(random() % 2 == 0 ? trainer.worker : trainer.supervisor, SIGKILL);
+      testing::signal_process(random() % 2 == 0 ? trainer.worker : trainer.supervisor, SIGKILL);
       ::usleep(static_cast<unsigned>(random() % 30'000));
-      ::kill(trainer.pid, SIGKILL);
+      testing::signal_process(trainer.pid, SIGKILL);
     }
     ASSERT_TRUE(everybody_has_ended()) << round;
     EXPECT_FALSE((*gpu)->locked()) << round;
@@ -430,7 +431,7 @@ TEST_F(Kills, AllAtOnceTheNextOneGivesTheClockBack) {
       // Stops all first, so that none observes another's death.
       const std::array<pid_t, 3> all{trainer.pid, trainer.worker, trainer.supervisor};
       for (const int signal : {SIGSTOP, SIGKILL}) {
-        for (const pid_t pid : all) ::kill(pid, signal);
+        for (const pid_t pid : all) testing::signal_process(pid, signal);
       }
       ASSERT_TRUE(eventually([&] { return ended(trainer.supervisor); }));
       ASSERT_TRUE(eventually([&] { return ended(trainer.worker); }));
@@ -474,7 +475,7 @@ TEST_F(Kills, ALeaseThatAnotherProcessRemovedIsStillOwed) {
   for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
     if (entry.path() != path) std::filesystem::remove(entry.path());
   }
-  ::kill((*controller)->helper_pid(), SIGKILL);
+  testing::signal_process((*controller)->helper_pid(), SIGKILL);
   EXPECT_TRUE(eventually([&] { return !(*gpu)->locked(); }));
 }
 
@@ -502,7 +503,7 @@ TEST_F(Kills, AForkedChildOfTheDeadKeepsNothingLocked) {
   char byte = 0;
   ASSERT_EQ(::read(forked[0], &byte, 1), 1);
   ASSERT_TRUE(eventually([&] { return (*gpu)->locked(); }));
-  ::kill(training, SIGKILL);
+  testing::signal_process(training, SIGKILL);
   EXPECT_TRUE(eventually([&] { return !(*gpu)->locked(); }));
   for (const int fd : {until[1], forked[0], forked[1]}) ::close(fd);
   EXPECT_TRUE(everybody_has_ended());

@@ -15,6 +15,7 @@
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
 #include "tests/support/eventually.h"
+#include "tests/support/signal_process.h"
 #include "training/clock_control/clock_controller.h"
 #include "training/device/open_gpu.h"
 
@@ -135,7 +136,7 @@ TEST_F(StuckClock, WhileTrainingGoesOnItIsSaidUntilASuccessorGivesItBack) {
   start({0.001, 0.001});
   lock();
   gpu_->inject(kReset, 15, -1);
-  ::kill(controller_->helper_pid(), SIGKILL);
+  testing::signal_process(controller_->helper_pid(), SIGKILL);
   EXPECT_TRUE(eventually([&] { return controller_->left_locked() != ""; }));
   EXPECT_THAT(controller_->left_locked(), HasSubstr("perseus-clockd --restore"));
   gpu_->inject(kReset, 0, 0);
@@ -148,7 +149,7 @@ TEST_F(StuckClock, WhereNewProcessesAreRefusedTheOneWithASessionGivesItBack) {
   start({0.001, 0.001});
   lock();
   gpu_->inject("nvmlInit_v2", 18, -1);
-  ::kill(controller_->helper_pid(), SIGKILL);
+  testing::signal_process(controller_->helper_pid(), SIGKILL);
   EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
   EXPECT_TRUE(eventually([&] { return controller_->why().find("NVML 18") != std::string::npos; }));
   EXPECT_THAT(controller_->why(), HasSubstr("until the driver is loaded again or the machine boots"));

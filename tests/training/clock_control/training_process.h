@@ -9,6 +9,7 @@
 
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "tests/support/eventually.h"
+#include "tests/support/signal_process.h"
 #include "training/clock_control/clock_controller.h"
 
 namespace perseus::clock_control {
@@ -28,11 +29,11 @@ inline pid_t start_training_process(const ClockControllerOptions& options) {
 /// Checks that suspending restores its clock, resuming sets it again, and killing restores it. Ends the process.
 inline void expect_clock_follows_suspension(pid_t training, simulated_gpu::SimulatedGpu& gpu) {
   ASSERT_TRUE(eventually([&] { return gpu.locked(); }));
-  ::kill(training, SIGSTOP);
+  testing::signal_process(training, SIGSTOP);
   EXPECT_TRUE(eventually([&] { return !gpu.locked(); }));
-  ::kill(training, SIGCONT);
+  testing::signal_process(training, SIGCONT);
   EXPECT_TRUE(eventually([&] { return gpu.clock() == Megahertz(700); }));
-  ::kill(training, SIGKILL);
+  testing::signal_process(training, SIGKILL);
   EXPECT_TRUE(eventually([&] { return !gpu.locked(); }));
   ::waitpid(training, nullptr, 0);
 }
