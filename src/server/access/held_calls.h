@@ -16,7 +16,6 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "io/http/address_counts.h"
 #include "server/access/tokens.h"

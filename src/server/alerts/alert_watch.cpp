@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
 #include "server/jobs/event_text.h"
 #include "server/jobs/job_shapes.h"

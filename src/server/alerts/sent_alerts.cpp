@@ -1,9 +1,7 @@
 #include "server/alerts/sent_alerts.h"
 
 #include <algorithm>
-#include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 
 #include "base/clock.h"

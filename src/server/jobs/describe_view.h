@@ -6,7 +6,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "server/jobs/describe.h"
 #include "server/jobs/event_text.h"

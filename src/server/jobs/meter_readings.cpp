@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <type_traits>
-
 #include "io/formats/described_json.h"
 
 namespace perseus::jobs {

@@ -12,7 +12,6 @@
 #include "io/http/content_coding.h"
 #include "planning/baselines/best_of_all.h"
 #include "planning/model/blocking_power.h"
-#include "planning/model/build_dag.h"
 #include "planning/model/derived_instructions.h"
 #include "planning/model/make_schedule.h"
 #include "planning/model/reference_plans.h"

@@ -14,7 +14,6 @@
 // Source:  paper sections 4.1 and 5.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>

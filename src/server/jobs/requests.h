@@ -20,7 +20,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "base/units.h"
 #include "io/formats/frequency_plan.h"
 #include "planning/model/computation_dag.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <type_traits>
-
 #include "base/json_writer.h"
 #include "io/formats/described_json.h"
 #include "server/jobs/job.h"

@@ -27,7 +27,6 @@
 #include "server/live/rank_reports.h"
 #include "server/live/shown_job.h"
 #include "server/policies/deployment.h"
-#include "server/policies/stage_schedule.h"
 #include "server/policies/straggler_detector.h"
 #include "server/profiles/job_profiling.h"
 

@@ -12,7 +12,6 @@
 // Threads: io thread.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>

@@ -6,7 +6,6 @@
 #include <prometheus/metric_family.h>
 
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 

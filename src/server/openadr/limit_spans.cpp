@@ -3,12 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
-#include <optional>
-#include <string_view>
-#include <utility>
 
 namespace perseus::openadr {
 namespace {

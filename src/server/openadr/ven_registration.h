@@ -10,7 +10,6 @@
 // Source:  OpenADR 3.1.0, /vens, /resources; User Guide, section 5.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <utility>
-
 #include "base/percent_encode.h"
 #include "io/formats/json_reader.h"
 #include "io/formats/number.h"

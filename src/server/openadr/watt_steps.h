@@ -17,7 +17,6 @@
 // Source:  OpenADR 3.1.0 User Guide, sections 7.1 and 8.10.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/jobs/pipeline_input.h"
 #include "server/plans/stored_profiles.h"
 #include "server/profiles/known_profile.h"
 

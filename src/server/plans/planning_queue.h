@@ -13,7 +13,6 @@
 // Source:  docs/decisions/0033.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <limits>

@@ -10,7 +10,6 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "base/clock.h"
 #include "server/live/job_cache.h"

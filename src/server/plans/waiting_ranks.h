@@ -10,7 +10,6 @@
 // Threads: io thread.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <set>
@@ -11,7 +10,6 @@
 #include "planning/model/default_plan.h"
 #include "server/jobs/job_shapes.h"
 #include "server/jobs/pipeline_input.h"
-#include "server/policies/pacing.h"
 #include "server/policies/stragglers.h"
 
 namespace perseus::policies {

@@ -24,7 +24,6 @@
 #include <string_view>
 #include <vector>
 
-#include "planning/model/computation_dag.h"
 #include "server/jobs/job.h"
 #include "server/policies/pacing.h"
 #include "server/policies/policy_target.h"

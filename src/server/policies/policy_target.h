@@ -16,7 +16,6 @@
 // Source:  paper section 3.1.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>

@@ -14,8 +14,6 @@
 // Source:  paper section 5.
 #pragma once
 
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "base/result.h"

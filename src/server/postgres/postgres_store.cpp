@@ -4,7 +4,6 @@
 
 #include <array>
 #include <mutex>
-#include <span>
 #include <utility>
 #include <vector>
 

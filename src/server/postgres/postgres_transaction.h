@@ -9,11 +9,9 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "server/postgres/postgres_connection.h"

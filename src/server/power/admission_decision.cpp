@@ -1,6 +1,5 @@
 #include "server/power/admission_decision.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>

@@ -10,7 +10,6 @@
 // Threads: io thread.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

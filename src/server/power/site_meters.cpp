@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <type_traits>
 #include <utility>
 
 #include "base/json_writer.h"
-#include "io/formats/described_json.h"
 
 namespace perseus::power {
 namespace {

@@ -1,7 +1,6 @@
 #include "server/power/site_power.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "server/power/site_guard.h"

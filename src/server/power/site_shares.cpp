@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "planning/site/allocate.h"
 #include "server/power/site_guard.h"

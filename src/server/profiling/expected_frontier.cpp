@@ -6,7 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "planning/model/build_dag.h"
 #include "planning/model/default_plan.h"
 #include "planning/model/derived_instructions.h"
 #include "planning/model/neighbors.h"

@@ -1,7 +1,5 @@
 #include "server/profiling/plain_order.h"
 
-#include <algorithm>
-
 namespace perseus::profiling {
 namespace {
 

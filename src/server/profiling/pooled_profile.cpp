@@ -7,7 +7,6 @@
 #include <random>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/median.h"
 #include "planning/planner/choices.h"

@@ -16,7 +16,6 @@
 #include <map>
 #include <optional>
 #include <random>
-#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>

@@ -22,7 +22,6 @@
 
 #include <cmath>
 #include <map>
-#include <string>
 #include <utility>
 #include <vector>
 

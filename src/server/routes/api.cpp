@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <random>
 
 #include "base/error_table.h"
 #include "base/json_writer.h"

@@ -12,9 +12,7 @@
 #include <cstddef>
 #include <deque>
 #include <map>
-#include <memory>
 #include <string>
-#include <utility>
 
 #include "server/work/executor.h"
 

@@ -3,11 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <memory>
-#include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/json_writer.h"

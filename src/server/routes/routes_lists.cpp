@@ -1,6 +1,5 @@
 // Calls of /v1 that list what live jobs have: stragglers and policies.
 #include <memory>
-#include <utility>
 
 #include "base/json_writer.h"
 #include "server/jobs/describe_view.h"

@@ -18,7 +18,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 
 namespace perseus::routes {
 

@@ -15,7 +15,6 @@
 #include "server/jobs/job_shapes.h"
 #include "server/jobs/pipeline_input.h"
 #include "server/policies/stragglers.h"
-#include "server/savings/drawn_power.h"
 #include "server/savings/iteration_energy_meter.h"
 
 namespace perseus::savings {

@@ -8,7 +8,6 @@
 #include "base/utf8.h"
 #include "server/jobs/job_shapes.h"
 #include "server/jobs/pipeline_input.h"
-#include "server/live/job_view.h"
 #include "server/live/registration_checks.h"
 #include "server/policies/policy_target.h"
 

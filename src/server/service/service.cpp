@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "server/alerts/alert_webhook.h"
 #include "server/jobs/identity.h"
 #include "server/jobs/view_json.h"
 

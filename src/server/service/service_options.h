@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "server/alerts/alert_webhook.h"
 #include "server/plans/planning_options.h"

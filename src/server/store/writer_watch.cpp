@@ -1,6 +1,5 @@
 #include "server/store/writer_watch.h"
 
-#include <chrono>
 #include <utility>
 
 namespace perseus::store {

@@ -1,7 +1,5 @@
 #include "server/views/job_list.h"
 
-#include <utility>
-
 #include "server/jobs/job.h"
 #include "server/jobs/view_json.h"
 

@@ -8,7 +8,6 @@
 // Threads: io thread.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "base/clock.h"

@@ -4,7 +4,6 @@
 #include <array>
 #include <iterator>
 #include <tuple>
-#include <utility>
 
 #include "io/formats/number.h"
 #include "server/jobs/event_text.h"

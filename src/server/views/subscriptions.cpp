@@ -1,7 +1,6 @@
 #include "server/views/subscriptions.h"
 
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "server/jobs/event_text.h"
