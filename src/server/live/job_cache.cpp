@@ -142,12 +142,6 @@ void JobCache::install(LiveJob& live, JobLog read) {
   live.settled = false;
   live.schedules.clear();
   std::erase_if(read.events, [&](const SequencedEvent& event) { return event.sequence <= before; });
-  for (const SequencedEvent& event : read.events) {
-    const auto* const kept = std::get_if<jobs::ReportsKept>(&event.event.body);
-    if (before > 0 && !starts_anew && kept != nullptr) {
-      live.reports.followed.take(*kept, live.job.spec.degrees.world_size());
-    }
-  }
   if (before > 0) {
     became_durable(live, read.events);
   } else {

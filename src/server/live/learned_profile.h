@@ -26,8 +26,6 @@ constexpr std::string_view kOwnerFact = "token";
 constexpr std::string_view kOwnFacts = "perseus.";
 /// The fact with the hash of the request that registered a job under an idempotency key.
 constexpr std::string_view kRequestFact = "perseus.request";
-/// Former name of that fact.
-constexpr std::string_view kFormerRequestFact = "idempotency";
 constexpr std::string_view kLearnedPrefix = "known/";
 
 std::string learned_key(const jobs::Degrees& degrees, const std::map<std::string, std::string>& facts,

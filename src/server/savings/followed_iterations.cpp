@@ -91,35 +91,30 @@ jobs::ReportsKept FollowedIterations::kept(std::int64_t counted_to) const {
 }
 
 void FollowedIterations::take(const jobs::ReportsKept& kept, int ranks) {
+  *this = {};
   known_ = true;
-  measure_.insert(kept.measure.begin(), kept.measure.end());
-  last_followed_ = std::max(last_followed_, kept.last_followed);
+  measure_ = {kept.measure.begin(), kept.measure.end()};
+  last_followed_ = kept.last_followed;
+  closed_ = kept.closed;
   for (const jobs::ReportsKept::Run& run : kept.runs) {
     for (std::size_t n = 0; n < run.energies_j.size(); ++n) {
       const std::int64_t i = run.first + static_cast<std::int64_t>(n);
-      if (i <= closed_) continue;
       const double energy_j = run.energies_j[n];
-      const bool whole = run.ranks.empty();
+      if (run.ranks.empty()) {
+        whole_.push_back({i, run.version, energy_j, run.straggles, run.shape});
+        continue;
+      }
       Partial& partial = partial_[i];
       partial.reported.resize(ranks);
-      const bool known_here = std::ranges::any_of(run.ranks, [&](int rank) { return partial.reported[rank]; });
-      if (known_here) continue;
-      if (whole) partial = {};
       for (const int rank : run.ranks) partial.reported[rank] = true;
-      partial.shape = partial.ranks == 0 || partial.shape == run.shape ? run.shape : -1;
-      partial.ranks = whole ? ranks : partial.ranks + static_cast<int>(run.ranks.size());
-      const bool no_plan_here = partial.version == 0 || run.version == 0;
-      partial.version =
-          no_plan_here ? partial.version + run.version : (partial.version == run.version ? run.version : kNotOnePlan);
-      if (energy_j < 0) partial.unmeasured = true;
-      if (energy_j > 0) partial.energy_j += energy_j;
-      partial.straggles |= run.straggles;
-      if (partial.ranks == ranks) close(partial_.find(i));
+      partial.ranks = static_cast<int>(run.ranks.size());
+      partial.version = run.version;
+      partial.energy_j = std::max(energy_j, 0.0);
+      partial.unmeasured = energy_j < 0;
+      partial.straggles = run.straggles;
+      partial.shape = run.shape;
     }
   }
-  closed_ = std::max(closed_, kept.closed);
-  partial_.erase(partial_.begin(), partial_.upper_bound(closed_));
-  forget_oldest();
 }
 
 }  // namespace perseus::savings

@@ -47,7 +47,7 @@ class FollowedIterations {
 
   /// The state that remains if every iteration up to that one is counted.
   [[nodiscard]] jobs::ReportsKept kept(std::int64_t counted_to) const;
-  /// Adds the state of another server. Where both have a report of the same rank and iteration, this server's stays.
+  /// Goes on from the state that a server has kept.
   void take(const jobs::ReportsKept& kept, int ranks);
 
   [[nodiscard]] const std::deque<Whole>& whole() const { return whole_; }

@@ -20,16 +20,14 @@ std::string fact_of(const std::map<std::string, std::string>& facts, std::string
   return found == facts.end() ? std::string() : found->second;
 }
 
-/// The id is the same for the same key of the same token, so two servers cannot make two jobs of it.
+/// The same for the same key of the same token, so two requests cannot make two jobs of it.
 std::string id_of_key(const jobs::RegisterJob& request) {
   return "j_" + jobs::content_key(
                     fmt::format("job\n{}\n{}", fact_of(request.facts, live::kOwnerFact), request.idempotency_key));
 }
 
 Status check_same_request(const jobs::Job& job, const jobs::RegisterJob& request) {
-  const bool former = !job.spec.facts.contains(std::string(live::kRequestFact));
-  if (fact_of(job.spec.facts, former ? live::kFormerRequestFact : live::kRequestFact) == request.fingerprint)
-    return Ok{};
+  if (fact_of(job.spec.facts, live::kRequestFact) == request.fingerprint) return Ok{};
   return Error{ErrorCode::invalid_input,
                fmt::format("Idempotency-Key: '{}' registered job {} from another body; allowed: "
                            "the same body, or another key",

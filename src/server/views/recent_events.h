@@ -1,13 +1,12 @@
 // The last events of all jobs, by time: what happened on the cluster, and who did it.
 //
 // Problem: each job has a log of its own, and most of its events are reports of ranks.
-// Input:   events as they become durable; the logs of jobs that another server, or this one before its start, changed;
-//          changes of limits (limit_changes.h).
-// Output:  the last kMostEvents events that is_notable() keeps, each once, in pages, the last one first. page() first
-//          reads, at its first use, the last kEventsRead events of the kJobsRead jobs that changed last; later, of the
-//          jobs that changed since without an event here.
-// Errors:  of page(): the store's.
-// Cost:    O(log events) per event. page(): O(jobs), at most one read each kBetweenReads_s.
+// Input:   events as they become durable; changes of limits (limit_changes.h).
+// Output:  the last kMostEvents events that is_notable() keeps, each once, in pages, the last one first. At its first
+//          use page() reads what was before the server's start: the last kEventsRead events of the kJobsRead jobs that
+//          changed last.
+// Errors:  of that read: the store's; the next page() reads again.
+// Cost:    O(log events) per event; O(jobs) at the first use.
 // Threads: io thread; logs are read on the executor.
 #pragma once
 
@@ -16,7 +15,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -31,7 +29,6 @@ class RecentEvents {
  public:
   static constexpr std::size_t kMostEvents = 2000, kJobsRead = 200;
   static constexpr std::int64_t kEventsRead = 100;
-  static constexpr double kBetweenReads_s = 5;
 
   /// A place in the order: later events come first.
   struct Place {
@@ -59,29 +56,15 @@ class RecentEvents {
   void page(Query query, work::Done<Page> done);
 
  private:
-  struct Seen {
-    std::int64_t to = 0;     ///< the last event taken
-    bool past_read = false;  ///< those before it too
-  };
-  struct Wanted {
-    std::string job;
-    std::int64_t after = 0;
-  };
-  struct Read {
-    std::vector<jobs::JobEvent> events;
-    std::vector<std::pair<std::string, std::int64_t>> to;  ///< by job
-  };
-
-  [[nodiscard]] std::vector<Wanted> behind() const;
+  [[nodiscard]] std::vector<store::JobIndexRow> changed_last() const;
   [[nodiscard]] Page made(const Query& query) const;
 
   const live::JobCache& jobs_;
   work::StoreAccess& store_;
   const Clock& clock_;
   std::map<Place, jobs::JobEvent> events_;
-  std::unordered_map<std::string, Seen> seen_;
   std::map<std::string, std::string> removed_by_;
-  std::optional<double> read_s_;
+  bool past_read_ = false;
 };
 
 /// False for events that ranks or time cause again and again.

@@ -48,23 +48,5 @@ TEST(FollowedIterations, ContinueInTheNextServer) {
   EXPECT_DOUBLE_EQ(after.whole()[1].energy_j, 48);
 }
 
-TEST(FollowedIterations, OfTwoServersComeTogetherOnce) {
-  FollowedIterations one, other;
-  one.report(report(0, 7, 3, {10, 20, 30}));
-  other.report(report(1, 7, 3, {5, 6, 7}));
-  other.report(report(0, 7, 3, {30}));  // both servers receive it
-  other.take(one.kept(0), 2);
-  ASSERT_EQ(other.whole().size(), 1U) << "iterations before the last whole one are not waited for";
-  EXPECT_EQ(other.whole()[0].iteration, 3);
-  EXPECT_DOUBLE_EQ(other.whole()[0].energy_j, 37);
-  FollowedIterations third;
-  third.report(report(1, 7, 2, {5, 6}));
-  third.take(one.kept(0), 2);
-  ASSERT_EQ(third.whole().size(), 2U);
-  EXPECT_DOUBLE_EQ(third.whole()[1].energy_j, 26);
-  third.take(one.kept(0), 2);
-  EXPECT_EQ(third.whole().size(), 2U);
-}
-
 }  // namespace
 }  // namespace perseus::savings

@@ -43,19 +43,5 @@ TEST(IdempotencyKey, LeavesTheJobsOwnFactsAlone) {
             "facts: 'perseus.request'; allowed: names that do not begin with 'perseus.', as the server's own do");
 }
 
-TEST(IdempotencyKey, OfAnEarlierVersionsJobIsKnown) {
-  InProcess target;
-  const std::string id = target.register_job(keyed("1234567890123456"))->job;
-  target.database().change_log(id, [](auto& events) {
-    std::string& body = events.at(0).body;
-    const auto at = body.find("perseus.request");
-    ASSERT_NE(at, std::string::npos) << body;
-    body.replace(at, std::string("perseus.request").size(), "idempotency");
-  });
-  target.restart();
-  EXPECT_EQ(target.register_job(keyed("1234567890123456"))->job, id);
-  EXPECT_FALSE(target.register_job(keyed("1234567890123456", "g")).ok());
-}
-
 }  // namespace
 }  // namespace perseus::testing
