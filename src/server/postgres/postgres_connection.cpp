@@ -58,12 +58,6 @@ void check_form(const std::string& connection) {
 
 PostgresValue::PostgresValue(double number) : text_(fmt::format("{}", number)) {}
 
-PostgresValue PostgresValue::bytes(std::string bytes) {
-  PostgresValue value(std::move(bytes));
-  value.is_bytes_ = true;
-  return value;
-}
-
 std::string array_literal(std::span<const std::string> texts) {
   std::string literal = "{";
   for (const std::string& text : texts) {

@@ -12,6 +12,7 @@
 
 #include <libpq-fe.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,6 +22,7 @@
 #include <unordered_map>
 
 #include "base/result.h"
+#include "server/store/sql_store.h"
 
 namespace perseus::postgres {
 
@@ -71,7 +73,8 @@ class PostgresValue {
   PostgresValue(std::string_view text) : text_(text) {}                  // NOLINT(google-explicit-constructor)
   PostgresValue(std::int64_t number) : text_(std::to_string(number)) {}  // NOLINT(google-explicit-constructor)
   PostgresValue(double number);                                          // NOLINT(google-explicit-constructor)
-  static PostgresValue bytes(std::string bytes);
+  PostgresValue(const store::Bytes& bytes)
+      : text_(bytes.bytes), is_bytes_(true) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] bool is_bytes() const { return is_bytes_; }
@@ -132,8 +135,11 @@ class PostgresConnection {
   /// Calls `visit` with each row.
   template <class Visit, class... Values>
   void each(const char* sql, Visit visit, const Values&... values) {
-    const PostgresRows rows = run(sql, {PostgresValue(values)...});
-    for (int row = 0; row < rows.size(); ++row) visit(PostgresRow{rows, row});
+    visit_rows(run(sql, {PostgresValue(values)...}), visit);
+  }
+  template <class Visit, class... Values>
+  void each_bytes(const char* sql, Visit visit, const Values&... values) {
+    visit_rows(run(sql, std::array{PostgresValue(values)...}, true), visit);
   }
 
   [[nodiscard]] bool lost() const { return libpq().status(connection_.get()) != CONNECTION_OK; }
@@ -142,6 +148,10 @@ class PostgresConnection {
   struct Finish {
     void operator()(PGconn* connection) const { libpq().finish(connection); }
   };
+  template <class Visit>
+  static void visit_rows(const PostgresRows& rows, const Visit& visit) {
+    for (int row = 0; row < rows.size(); ++row) visit(PostgresRow{rows, row});
+  }
   PostgresRows checked(PGresult* result);
   [[noreturn]] void fail(const PGresult* result) const;
 

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 
-#include "server/store/checksum.h"
 #include "server/store/stored_log.h"
 
 namespace perseus::postgres {
@@ -29,11 +27,16 @@ PostgresRows PostgresTransaction::run(const char* sql, std::initializer_list<Pos
 }
 
 void PostgresTransaction::put_blob(const store::Blob& blob) {
+  flush();
+  write_blob(blob);
+}
+
+void PostgresTransaction::write_blob(const store::Blob& blob) {
   const std::string_view key = blob.key;
   connection_.run(
       "INSERT INTO blobs(key, bytes, crc) VALUES($1, $2, $3) "
       "ON CONFLICT (key) DO UPDATE SET bytes = excluded.bytes, crc = excluded.crc",
-      {key, PostgresValue::bytes(blob.bytes), store::checksum_of_blob(blob.key, blob.bytes)});
+      {key, store::Bytes{blob.bytes}, store::checksum_of_blob(blob.key, blob.bytes)});
   connection_.run("DELETE FROM unused WHERE key = $1", {key});
   connection_.run("DELETE FROM holds WHERE holder = $1", {key});
   hold(blob.key, blob.holds);
@@ -43,51 +46,6 @@ void PostgresTransaction::hold(const std::string& holder, const std::vector<std:
   if (keys.empty()) return;
   connection_.run("INSERT INTO holds(holder, key) SELECT $1, key FROM unnest($2::text[]) key ON CONFLICT DO NOTHING",
                   {std::string_view(holder), array_literal(keys)});
-}
-
-bool PostgresTransaction::pack_job(const std::string& job) {
-  constexpr std::int64_t at_once = 4096;
-  static const std::string sql = fmt::format("SELECT {} FROM jobs WHERE job = $1 FOR UPDATE", store::kJobColumns);
-  const std::string_view id = job;
-  const PostgresRows index = run(sql.c_str(), {id});
-  if (index.size() == 0) return false;
-  store::LogPacker packer(store::job_index_row(PostgresRow{index, 0}));
-  if (!packer.has_work()) return false;
-  const PostgresRows found =
-      run("SELECT sequence, body, crc FROM events WHERE job = $1 AND sequence >= $2 ORDER BY sequence LIMIT $3",
-          {id, packer.first(), at_once});
-  for (int row = 0; row < found.size() && packer.has_room(); ++row) {
-    if (!packer.add(found.integer(row, 0), found.text(row, 1), found.integer(row, 2))) return false;
-  }
-  auto pack = packer.finish();
-  if (!pack) return false;
-  run("INSERT INTO packs(job, last, first, bytes, crc) VALUES($1, $2, $3, $4, $5)",
-      {id, pack->last, pack->first, PostgresValue::bytes(std::move(pack->bytes)), pack->crc});
-  run("DELETE FROM events WHERE job = $1 AND sequence <= $2", {id, pack->last});
-  run("UPDATE jobs SET bytes = $2, packed = $3, crc = $4 WHERE job = $1",
-      {id, pack->index.bytes, pack->index.packed, store::checksum_of(pack->index)});
-  return pack->more;
-}
-
-/// Freed space stays with PostgreSQL; its autovacuum reuses it.
-bool PostgresTransaction::sweep(const store::Sweep& sweep) {
-  constexpr std::int64_t at_once = 100;  // other writers need their turn
-  run("DELETE FROM unused WHERE EXISTS (SELECT FROM holds WHERE holds.key = unused.key) "
-      "OR NOT EXISTS (SELECT FROM blobs WHERE blobs.key = unused.key)",
-      {});
-  run("INSERT INTO unused(key, since_s) SELECT key, $2 FROM blobs, unnest($1::text[]) prefix "
-      "WHERE starts_with(key, prefix) AND NOT EXISTS (SELECT FROM holds WHERE holds.key = blobs.key) "
-      "ON CONFLICT DO NOTHING",
-      {array_literal(sweep.prefixes), sweep.now_s});
-  const PostgresRows over =
-      run("DELETE FROM unused WHERE key IN (SELECT key FROM unused WHERE "
-          "since_s <= $1 LIMIT $2) RETURNING key",
-          {sweep.now_s - sweep.grace_s, at_once});
-  std::vector<std::string> keys;
-  for (int row = 0; row < over.size(); ++row) keys.push_back(over.text(row, 0));
-  run("DELETE FROM blobs WHERE key = ANY($1::text[])", {array_literal(keys)});
-  run("DELETE FROM holds WHERE holder = ANY($1::text[])", {array_literal(keys)});
-  return over.size() == at_once;
 }
 
 void PostgresTransaction::flush() {
@@ -118,7 +76,7 @@ void PostgresTransaction::write_appends() {
       event_bodies.push_back(*event.body);
       event_checksums.push_back(event.crc);
     }
-    for (const store::Blob& blob : append.blobs) put_blob(blob);
+    for (const store::Blob& blob : append.blobs) write_blob(blob);
     hold(store::holder_of_job(append.job), append.holds);
   }
   write_index(jobs);

@@ -32,7 +32,7 @@ class PostgresTransaction {
   /// `pending` must live until the transaction ends.
   void append(PendingAppend& pending);
   PostgresRows run(const char* sql, std::initializer_list<PostgresValue> values);
-  // For shared_tables.h.
+  // For sql_store.h.
   template <class... Values>
   void run(const char* sql, const Values&... values) {
     run(sql, {PostgresValue(values)...});
@@ -43,9 +43,8 @@ class PostgresTransaction {
     connection_.each(sql, visit, values...);
   }
   void put_blob(const store::Blob& blob);
-  void hold(const std::string& holder, const std::vector<std::string>& keys);
-  bool pack_job(const std::string& job);
-  bool sweep(const store::Sweep& sweep);
+  /// Freed space stays with PostgreSQL; its autovacuum reuses it.
+  bool sweep(const store::Sweep& sweep) { return store::remove_unused(*this, sweep); }
   void write_history(const std::vector<store::HistoryRow>& rows);
   void write_site_history(const std::vector<store::SiteRow>& rows);
 
@@ -60,6 +59,8 @@ class PostgresTransaction {
   };
 
   void write_appends();
+  void write_blob(const store::Blob& blob);
+  void hold(const std::string& holder, const std::vector<std::string>& keys);
   /// The rows of all these jobs, locked in the order of their ids; new jobs are created empty.
   std::map<std::string, LockedJob> locked_jobs();
   void write_index(const std::map<std::string, LockedJob>& jobs);

@@ -14,8 +14,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
+#include "server/store/sql_store.h"
 
 namespace perseus::sqlite {
 
@@ -39,15 +41,6 @@ class SqliteConnection {
 
   SQLite::Database& database() { return database_; }
 
-  /// The statement, bound to the values; a string must outlive its use.
-  template <class... Values>
-  SQLite::Statement& bound(const char* sql, const Values&... values) {
-    SQLite::Statement& statement = prepared(sql);
-    int index = 0;
-    (bind(statement, ++index, values), ...);
-    return statement;
-  }
-
   template <class... Values>
   void run(const char* sql, const Values&... values) {
     SQLite::Statement& statement = bound(sql, values...);
@@ -62,6 +55,10 @@ class SqliteConnection {
     while (statement.executeStep()) take(SqliteRow{statement});
     statement.reset();
   }
+  template <class Take, class... Values>
+  void each_bytes(const char* sql, Take take, const Values&... values) {
+    each(sql, std::move(take), values...);
+  }
 
   /// After a failure: no statement in flight may keep the transaction open.
   void roll_back();
@@ -70,8 +67,19 @@ class SqliteConnection {
   static constexpr int kBusy_ms = 5000;
 
   SQLite::Statement& prepared(const char* sql);
+  /// The statement, bound to the values; a string must outlive its use.
+  template <class... Values>
+  SQLite::Statement& bound(const char* sql, const Values&... values) {
+    SQLite::Statement& statement = prepared(sql);
+    int index = 0;
+    (bind(statement, ++index, values), ...);
+    return statement;
+  }
   static void bind(SQLite::Statement& statement, int index, const std::string& text) {
     statement.bindNoCopy(index, text);
+  }
+  static void bind(SQLite::Statement& statement, int index, const store::Bytes& bytes) {
+    statement.bindNoCopy(index, bytes.bytes.data(), static_cast<int>(bytes.bytes.size()));
   }
   static void bind(SQLite::Statement& statement, int index, double value) { statement.bind(index, value); }
   static void bind(SQLite::Statement& statement, int index, std::int64_t value) { statement.bind(index, value); }

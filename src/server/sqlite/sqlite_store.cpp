@@ -12,14 +12,129 @@
 #include "server/sqlite/sqlite_backup.h"
 #include "server/sqlite/sqlite_file.h"
 #include "server/sqlite/sqlite_schema.h"
-#include "server/sqlite/sqlite_tables.h"
-#include "server/store/group_commit.h"
-#include "server/store/shared_tables.h"
+#include "server/store/sql_store.h"
 
 namespace perseus::sqlite {
 namespace {
 
-class SqliteStore final : public store::Store {
+std::int64_t checksum_of_name(std::string_view key) { return store::Checksum().add(key).value(); }
+
+bool is_right_name(const SqliteRow& key_and_crc) {
+  return checksum_of_name(key_and_crc.text(0)) == key_and_crc.integer(1);
+}
+
+/// The statements on the tables besides those of sql_store.h; each method runs within the caller's transaction.
+class SqliteTables {
+ public:
+  explicit SqliteTables(SqliteConnection& connection) : connection_(connection) {}
+
+  store::Appended append(const store::Append& append) {
+    store::JobIndexRow present = store::index_row_of(connection_, append.job).value_or(store::JobIndexRow{});
+    const auto events = store::accept_append(append, present);
+    if (!events) return store::Appended::conflict;
+    for (const store::EventRow& event : *events) {
+      connection_.run("INSERT INTO events VALUES(?, ?, ?, ?)", append.job, event.sequence, *event.body, event.crc);
+    }
+    const store::JobIndexRow row = store::index_after(append, present);
+    connection_.run("INSERT OR REPLACE INTO jobs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row.job, row.state, row.name,
+                    row.created_s, row.updated_s, row.next_wake_s, row.last_sequence, row.summary, row.bytes,
+                    row.packed, store::checksum_of(row));
+    for (const store::Blob& blob : append.blobs) put_blob(blob);
+    hold(store::holder_of_job(append.job), append.holds);
+    return store::Appended::committed;
+  }
+
+  /// A blob with a damaged name is not found under its own name. So if there is one, no blob is reported as missing.
+  bool has_damaged_names() {
+    bool damaged = false;
+    connection_.each("SELECT key, key_crc FROM blobs",
+                     [&](const SqliteRow& found) { damaged = damaged || !is_right_name(found); });
+    return damaged;
+  }
+  void put_blob(const store::Blob& blob) {
+    connection_.run("INSERT OR REPLACE INTO blobs VALUES(?, ?, ?, ?)", blob.key, checksum_of_name(blob.key),
+                    store::checksum_of_blob(blob.key, blob.bytes), store::Bytes{blob.bytes});
+    connection_.run("DELETE FROM unused WHERE key = ?", blob.key);
+    connection_.run("DELETE FROM holds WHERE holder = ?", blob.key);
+    hold(blob.key, blob.holds);
+  }
+  Result<std::optional<std::string>> blob(const std::string& key, bool damaged_names) {
+    auto bytes = store::read_blob(connection_, key);
+    if (bytes && !*bytes && damaged_names) {
+      return store::damaged_in_database(fmt::format("'{}' is missing, and a stored name", key));
+    }
+    return bytes;
+  }
+  std::vector<std::string> blob_keys(const std::string& prefix) {
+    std::vector<std::string> keys;
+    connection_.each(
+        "SELECT key, key_crc FROM blobs WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key",
+        [&](const SqliteRow& found) {
+          if (is_right_name(found)) keys.push_back(found.text(0));
+        },
+        prefix);
+    return keys;
+  }
+  bool sweep(const store::Sweep& sweep) {
+    const bool more_blobs = store::remove_unused(connection_, sweep);
+    const bool more_pages = return_free_pages();
+    return more_blobs || more_pages;
+  }
+
+  void write_history(const std::vector<store::HistoryRow>& rows) {
+    for (const store::HistoryRow& row : rows) {
+      bool is_there = row.job == store::kAllJobs;
+      connection_.each(
+          "SELECT 1 FROM jobs WHERE job = ?", [&](const SqliteRow&) { is_there = true; }, row.job);
+      if (!is_there) continue;
+      const store::HistoryFigures& of = row.figures;
+      connection_.run("INSERT OR REPLACE INTO history VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                      row.job, row.step_s, row.start_s, row.source, of.iterations, of.time_s, of.least_s, of.most_s,
+                      of.energy_iterations, of.energy_j, of.planned_iterations, of.planned_s, of.planned_j,
+                      of.straggler_iterations, of.first_version, of.last_version, store::checksum_of(row));
+    }
+  }
+  void write_site_history(const std::vector<store::SiteRow>& rows) {
+    for (const store::SiteRow& row : rows) {
+      const std::string figures = store::format_site_figures(row.figures);
+      connection_.run("INSERT OR REPLACE INTO site_history VALUES(?, ?, ?, ?, ?, ?)", row.domain, row.step_s,
+                      row.start_s, row.source, figures, store::checksum_of(row, figures));
+    }
+  }
+
+  // For sql_store.h.
+  template <class... Values>
+  void run(const char* sql, const Values&... values) {
+    connection_.run(sql, values...);
+  }
+  template <class Visit, class... Values>
+  void each(const char* sql, Visit visit, const Values&... values) {
+    connection_.each(sql, visit, values...);
+  }
+
+ private:
+  void hold(const std::string& holder, const std::vector<std::string>& keys) {
+    for (const std::string& key : keys) connection_.run("INSERT OR IGNORE INTO holds VALUES(?, ?)", holder, key);
+  }
+  /// True: it returned pages, and more may be free.
+  bool return_free_pages() {
+    constexpr int free_pages = 256;
+    const int pages = pragma("PRAGMA page_count"), free = pragma("PRAGMA freelist_count");
+    // A quarter may stay free for later use. Files of versions before 4 keep their free pages.
+    const bool wasteful = free > free_pages && free > pages / 4 && pragma("PRAGMA auto_vacuum") != 0;
+    if (wasteful) connection_.each("PRAGMA incremental_vacuum(256)", [](const SqliteRow&) {});
+    return wasteful;
+  }
+  int pragma(const char* sql) {
+    std::int64_t value = 0;
+    connection_.each(sql, [&](const SqliteRow& found) { value = found.integer(0); });
+    return static_cast<int>(value);
+  }
+
+  SqliteConnection& connection_;
+};
+
+class SqliteStore final : public store::SqlStore<SqliteStore, SqliteConnection> {
  public:
   /// Without a lock: in memory.
   SqliteStore(std::string path, SqliteOptions options, std::optional<DatabaseLock> lock, SqliteConnections connections,
@@ -38,7 +153,7 @@ class SqliteStore final : public store::Store {
   [[nodiscard]] std::string read_only() const override { return may_write_ ? "" : kReadOnly; }
 
   void append(store::Append append, Done<store::Appended> done) override {
-    group_.add<store::Appended>([this, append = std::move(append)] { return tables().append(append); },
+    group_.add<store::Appended>([this, append = std::move(append)] { return writing().append(append); },
                                 std::move(done));
   }
 
@@ -46,58 +161,10 @@ class SqliteStore final : public store::Store {
     const std::string id(job);
     return reading<std::vector<store::StoredEvent>>([&](SqliteConnection& connection) {
       connection.run("BEGIN");  // one snapshot for all reads
-      auto read = SqliteTables(connection).read(id, after);
+      auto read = store::read_log(connection, id, after);
       connection.run("COMMIT");
       return read;
     });
-  }
-
-  Result<std::vector<store::JobIndexRow>> jobs() override {
-    return reading<std::vector<store::JobIndexRow>>(store::read_jobs<SqliteConnection>);
-  }
-
-  void remove_job(std::string job, Done<Ok> done) override {
-    group_.add_work(std::move(done), [this, job = std::move(job)] { store::remove_job(*writer_, job); });
-  }
-
-  void pack_job(std::string job, Done<bool> done) override {
-    group_.add<bool>([this, job = std::move(job)] { return tables().pack_job(job); }, std::move(done));
-  }
-
-  void write_history(std::vector<store::HistoryRow> rows, Done<Ok> done) override {
-    group_.add_work(std::move(done), [this, rows = std::move(rows)] { tables().write_history(rows); });
-  }
-
-  Result<std::vector<store::HistoryRow>> history(std::string_view job, std::int64_t from_s,
-                                                 std::int64_t to_s) override {
-    const std::string id(job);
-    return reading<std::vector<store::HistoryRow>>(
-        [&](SqliteConnection& connection) { return store::read_history(connection, id, from_s, to_s); });
-  }
-
-  void age_history(store::AgeHistory age, Done<bool> done) override {
-    const auto work = [this, age] {
-      SqliteTables tables(*writer_);
-      return store::age_history(tables, age);
-    };
-    group_.add<bool>(work, std::move(done));
-  }
-
-  Result<std::vector<store::HistoryBytes>> history_bytes() override {
-    return reading<std::vector<store::HistoryBytes>>(store::read_history_bytes<SqliteConnection>);
-  }
-
-  void write_site_history(std::vector<store::SiteRow> rows, Done<Ok> done) override {
-    group_.add_work(std::move(done), [this, rows = std::move(rows)] { tables().write_site_history(rows); });
-  }
-
-  Result<std::vector<store::SiteRow>> site_history(std::int64_t from_s, std::int64_t to_s) override {
-    return reading<std::vector<store::SiteRow>>(
-        [=](SqliteConnection& connection) { return store::read_site_history(connection, from_s, to_s); });
-  }
-
-  void put_blob(store::Blob blob, Done<Ok> done) override {
-    group_.add_work(std::move(done), [this, blob = std::move(blob)] { tables().put_blob(blob); });
   }
 
   Result<std::optional<std::string>> blob(std::string_view key) override {
@@ -111,29 +178,6 @@ class SqliteStore final : public store::Store {
     return reading<std::vector<std::string>>(
         [&](SqliteConnection& connection) { return SqliteTables(connection).blob_keys(begins); });
   }
-
-  void remove_blob(std::string key, Done<Ok> done) override {
-    group_.add_work(std::move(done), [this, key = std::move(key)] { store::remove_blob(*writer_, key); });
-  }
-
-  void sweep(store::Sweep sweep, Done<bool> done) override {
-    group_.add<bool>([this, sweep = std::move(sweep)] { return tables().sweep(sweep); }, std::move(done));
-  }
-
-  void put_token(store::TokenRow token, Done<Ok> done) override {
-    group_.add_work(std::move(done), [this, token = std::move(token)] { store::put_token(*writer_, token); });
-  }
-
-  void revoke_token(std::string hash, Done<Ok> done) override {
-    group_.add_work(std::move(done),
-                    [this, hash = std::move(hash)] { writer_->run("DELETE FROM tokens WHERE hash = $1", hash); });
-  }
-
-  Result<std::vector<store::TokenRow>> tokens() override {
-    return reading<std::vector<store::TokenRow>>(store::read_tokens<SqliteConnection>);
-  }
-
-  [[nodiscard]] store::CommitCounts commits() const override { return group_.counts(); }
 
   Result<std::int64_t> size_bytes() override {
     if (!lock_) {
@@ -151,19 +195,17 @@ class SqliteStore final : public store::Store {
     return bytes;
   }
 
-  Result<std::vector<store::HeldBlob>> held_blobs() override {
-    return reading<std::vector<store::HeldBlob>>(store::read_held_blobs<SqliteConnection>);
-  }
-
   /// Uses a connection of its own: reads need not wait for it.
   Status backup(const std::string& path) override { return back_up_sqlite(path_, path); }
 
  private:
+  friend class store::SqlStore<SqliteStore, SqliteConnection>;
+
   static constexpr const char* kReadOnly =
       "the file system has been full or read-only since the server started; make room";
 
   /// The writer's, on its thread, within commit().
-  SqliteTables tables() { return SqliteTables(*writer_); }
+  SqliteTables writing() { return SqliteTables(*writer_); }
 
   /// If the store was opened without space: reopens the database once there is some. On the writer's thread.
   bool can_write() {

@@ -1,8 +1,6 @@
 #include "server/store/history_row.h"
 
 #include <algorithm>
-#include <map>
-#include <utility>
 
 #include "server/store/checksum.h"
 
@@ -25,17 +23,6 @@ void HistoryFigures::add(const HistoryFigures& other) {
   planned_s += other.planned_s;
   planned_j += other.planned_j;
   straggler_iterations += other.straggler_iterations;
-}
-
-std::vector<HistoryRow> hours_of(const std::vector<HistoryRow>& minutes) {
-  std::map<std::pair<std::string_view, std::int64_t>, HistoryFigures> sums;
-  for (const HistoryRow& minute : minutes) {
-    sums[{minute.job, minute.start_s - minute.start_s % kHour_s}].add(minute.figures);
-  }
-  std::vector<HistoryRow> hours;
-  hours.reserve(sums.size());
-  for (const auto& [of, figures] : sums) hours.push_back({std::string(of.first), kHour_s, of.second, "", figures});
-  return hours;
 }
 
 std::int64_t checksum_of(const HistoryRow& row) {

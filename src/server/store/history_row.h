@@ -9,9 +9,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace perseus::store {
@@ -59,8 +61,16 @@ struct HistoryBytes {
 /// A row with its share of the index, as measured by bench/store_bench.cpp.
 inline constexpr std::int64_t kHistoryRowBytes = 200;
 
-/// One row per job and hour, without a source.
-std::vector<HistoryRow> hours_of(const std::vector<HistoryRow>& minutes);
+/// One row per name and hour, without a source. `kName`: the member of a row with its name, as HistoryRow::job.
+template <auto kName, class Row>
+std::vector<Row> hours_of(const std::vector<Row>& rows) {
+  std::map<std::pair<std::string_view, std::int64_t>, decltype(Row::figures)> sums;
+  for (const Row& row : rows) sums[{row.*kName, row.start_s - row.start_s % kHour_s}].add(row.figures);
+  std::vector<Row> hours;
+  hours.reserve(sums.size());
+  for (const auto& [of, figures] : sums) hours.push_back({std::string(of.first), kHour_s, of.second, "", figures});
+  return hours;
+}
 std::int64_t checksum_of(const HistoryRow& row);
 
 /// Columns of the table, in the order of history_row().

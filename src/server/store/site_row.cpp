@@ -6,7 +6,6 @@
 #include <charconv>
 #include <iterator>
 #include <type_traits>
-#include <utility>
 
 #include "server/store/checksum.h"
 
@@ -74,15 +73,6 @@ void SiteFigures::add(const SiteFigures& other) {
     tier.accelerators += sums.accelerators;
     tier.lost += sums.lost;
   }
-}
-
-std::vector<SiteRow> site_hours_of(const std::vector<SiteRow>& rows) {
-  std::map<std::pair<std::string_view, std::int64_t>, SiteFigures> sums;
-  for (const SiteRow& row : rows) sums[{row.domain, row.start_s - row.start_s % kHour_s}].add(row.figures);
-  std::vector<SiteRow> hours;
-  hours.reserve(sums.size());
-  for (auto& [of, figures] : sums) hours.push_back({std::string(of.first), kHour_s, of.second, "", std::move(figures)});
-  return hours;
 }
 
 std::string format_site_figures(const SiteFigures& figures) {

@@ -55,8 +55,6 @@ struct SiteRow {
   bool operator==(const SiteRow&) const = default;
 };
 
-/// One row per domain and hour, without a source.
-std::vector<SiteRow> site_hours_of(const std::vector<SiteRow>& rows);
 std::string format_site_figures(const SiteFigures& figures);
 /// Nothing: no such text.
 std::optional<SiteFigures> parse_site_figures(std::string_view text);

@@ -51,7 +51,7 @@ RC_GTEST_PROP(JobHistory, HoursHaveTheSumsOfTheirMinutes, ()) {
       if (row.start_s < before_s) old.push_back(row);
       return row.start_s < before_s;
     });
-    for (const HistoryRow& hour : store::hours_of(old)) rows.push_back(hour);
+    for (const HistoryRow& hour : store::hours_of<&HistoryRow::job>(old)) rows.push_back(hour);
   }
   rows.insert(rows.end(), left.begin(), left.end());
   for (const std::int64_t step_s : {store::kHour_s, kDay_s}) {

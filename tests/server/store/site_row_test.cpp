@@ -38,7 +38,7 @@ TEST(SiteRow, HoursAreTheSumsOfTheirMinutes) {
                                      {"hall", 60, 7140, "two", sample()},
                                      {"hall", 60, 7200, "one", sample()},
                                      {"row", 60, 3600, "one", sample()}};
-  const std::vector<SiteRow> hours = site_hours_of(minutes);
+  const std::vector<SiteRow> hours = hours_of<&SiteRow::domain>(minutes);
   ASSERT_EQ(hours.size(), 3U);
   SiteFigures twice = sample();
   twice.add(sample());
