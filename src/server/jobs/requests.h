@@ -11,6 +11,7 @@
 // Source:  paper section 5, table of the client's API.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,16 +19,16 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/units.h"
 #include "io/formats/frequency_plan.h"
 #include "planning/model/computation_dag.h"
 #include "planning/model/frontier.h"
+#include "planning/model/transfer_latency.h"
 #include "server/jobs/labels.h"
-#include "server/jobs/policies.h"
 #include "server/jobs/power_budget.h"
-#include "server/jobs/profiles.h"
 
 namespace perseus::jobs {
 
@@ -41,6 +42,85 @@ struct Tier {
   std::optional<double> priority = std::nullopt;  ///< nothing: its team's, or 1
   bool operator==(const Tier&) const = default;
 };
+
+// ---- Profiles, with the shape of the pipeline that they belong to
+
+/// Properties of a pipeline that a profile leaves open. Missing values come from the ranks' own measurements where
+/// they exist (latencies, blocking power), otherwise from the defaults of `perseus plan` (blocking power: a fifth of
+/// the highest).
+struct PipelineShape {
+  std::string schedule = "1f1b";  ///< one of schedule_names()
+  std::string action_table;       ///< PyTorch's CSV instead of `schedule` and `microbatches`, if not empty
+  int microbatches = 0;
+  int chunks = 0;  ///< stages per rank; 0: as the schedule fixes, else profile stages / pp degree
+  std::optional<Watts> blocking_power;
+  std::optional<model::TransferLatency> transfer_latency;
+  bool blocking_transfers = false;
+  bool serial_transfers = false;         ///< a link carries one transfer per direction at a time
+  std::optional<double> split_backward;  ///< see planning/model/derived_instructions.h
+  std::optional<Seconds> switch_latency;
+  std::optional<Seconds> min_dwell;
+  bool operator==(const PipelineShape&) const = default;
+};
+
+/// A profile that jobs can name (`perseus profile push`).
+struct NamedProfile {
+  std::string name;         ///< 1..128 of [A-Za-z0-9._+-], not starting with a dot
+  std::string profile_csv;  ///< as io/formats/profile_csv.h reads it
+  PipelineShape shape;
+  std::string accelerator;  ///< for people: "NVIDIA A100-SXM4-40GB"; may be empty
+};
+struct StoredProfile {
+  std::string name;
+  int stages = 0;
+  int ranks = 0;                         ///< per pipeline
+  std::vector<std::string> doubts = {};  ///< see planning/model/profile_doubts.h
+};
+
+/// A stored learned profile: its owner, its origin, and its input.
+struct LearnedProfile {
+  std::string id;  ///< the key without its prefix; not stored
+  std::string input, team, model, job;
+  double learned_at_s = 0;
+  int confirmed = 0;            ///< jobs whose iterations agreed with it
+  std::string doubted_by = {};  ///< a job whose iterations disagreed: the profile is not tried again
+  std::string doubted_because = {};
+};
+
+// ---- Policies, which decide a job's plan
+
+/// Limit on the average power of the job (all pipelines together): the fastest iteration within it.
+struct PowerCap {
+  Watts average;
+  bool operator==(const PowerCap&) const = default;
+};
+/// This iteration time, regardless of stragglers and other policies; or the time of that point of pipeline 0's
+/// frontier.
+struct Pin {
+  std::optional<Seconds> time;
+  std::optional<int> point;
+  bool operator==(const Pin&) const = default;
+};
+/// Accepts `slowdown` times T_max: always, or where there is a signal (a price, a carbon intensity), while the signal
+/// is above the threshold.
+struct MaxSlowdown {
+  struct Sample {
+    double from_s = 0;  ///< valid until the next entry's; the last one has no end
+    double value = 0;
+    bool operator==(const Sample&) const = default;
+  };
+  double slowdown = 1;
+  std::optional<double> threshold;  ///< of the signal, and only with one; nothing: 0
+  std::vector<Sample>
+      signal;        ///< by increasing time; before the first, the policy is not in force; empty: always in force
+  std::string unit;  ///< for people: "EUR/MWh"
+  bool operator==(const MaxSlowdown&) const = default;
+};
+using Policy = std::variant<PowerCap, Pin, MaxSlowdown>;
+inline constexpr std::array<std::string_view, std::variant_size_v<Policy>> kPolicyKinds{"power_cap", "pinned",
+                                                                                        "max_slowdown"};
+/// One of kPolicyKinds.
+inline std::string_view kind_of(const Policy& policy) { return kPolicyKinds[policy.index()]; }
 
 // ---- Jobs and ranks
 

@@ -130,7 +130,6 @@ class JobProfiling {
   ProfilingQuestion question(const jobs::Job& job, const std::string& overdue, int max_computations, int deadlines);
   std::shared_ptr<const profiling::OnlineProfiler> lend();
   void give_back(const jobs::Job& job);
-  [[nodiscard]] bool lent() const { return lent_; }
 
   /// Values of that rank's result that were left out, as sentences.
   [[nodiscard]] std::vector<std::string> rejections(int rank, int window) const;

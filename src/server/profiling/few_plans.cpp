@@ -11,16 +11,6 @@
 
 namespace perseus::profiling {
 
-Seconds least_time(const model::ComputationDag& dag) {
-  model::Plan plan;
-  for (int i = 0; i < static_cast<int>(dag.computations.size()); ++i) {
-    const std::vector<model::Measurement>& options = dag.type_of(i).options;
-    const auto fastest = std::ranges::min_element(options, {}, &model::Measurement::time);
-    plan.push_back(static_cast<std::uint16_t>(fastest - options.begin()));
-  }
-  return planner::Realizer(dag).realize(plan).time;
-}
-
 model::Frontier few_plans(const model::ComputationDag& dag, std::vector<Seconds> deadlines, StopCheck& check) {
   const planner::Kinds kinds = planner::make_kinds(dag);
   planner::Relaxation relaxation(dag, kinds);

@@ -20,9 +20,6 @@
 
 namespace perseus::profiling {
 
-/// The least iteration time of any plan.
-Seconds least_time(const model::ComputationDag& dag);
-
 /// Incomplete if `check` stops it.
 model::Frontier few_plans(const model::ComputationDag& dag, std::vector<Seconds> deadlines, StopCheck& check);
 

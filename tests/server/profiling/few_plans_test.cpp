@@ -20,7 +20,6 @@ TEST(FewPlans, MeetTheirDeadlinesAndAreNearlyAsGoodAsTheWholeFrontiers) {
         model::build_dag(profile, model::make_schedule("1f1b", {4, 12, 1}).value(), {Watts(80), Seconds(0)}).value();
     const model::Frontier whole = planner::plan_exact(dag);
     const Seconds t_min = whole.points.back().time;
-    EXPECT_EQ(least_time(dag), t_min);
     const model::Frontier few = few_plans(dag, {t_min * 1.2, t_min * 1.05}, never);
     EXPECT_EQ(few.points.back().time, t_min);
     EXPECT_LE(few.points.size(), 3U);

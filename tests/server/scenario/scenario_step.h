@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "server/jobs/policies.h"
+#include "server/jobs/requests.h"
 
 namespace perseus::testing {
 
