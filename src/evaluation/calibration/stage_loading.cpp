@@ -1,7 +1,6 @@
 #include "evaluation/calibration/stage_loading.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 namespace perseus::calibration {

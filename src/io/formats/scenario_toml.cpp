@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <span>
 
 #include "io/formats/file.h"
 #include "io/formats/toml_reader.h"

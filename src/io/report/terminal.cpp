@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "io/report/format.h"
 #include "io/report/report.h"

@@ -1,7 +1,5 @@
 #include "planning/planner/capacity_dag.h"
 
-#include <algorithm>
-
 #include "base/result.h"
 #include "planning/planner/candidate_options.h"
 

@@ -1,7 +1,6 @@
 #include "planning/planner/exact.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <iterator>

@@ -4,8 +4,6 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
-#include <optional>
-#include <utility>
 
 #include "planning/site/fill.h"
 

@@ -1,7 +1,6 @@
 #include "planning/site/power_curve.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace perseus::site {
 namespace {

@@ -1,7 +1,6 @@
 #include "planning/site/site_plan.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "planning/site/allocate.h"
 #include "planning/site/site_limits.h"

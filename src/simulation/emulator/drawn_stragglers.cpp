@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
-#include <tuple>
 
 namespace perseus::emulator {
 namespace {

@@ -1,9 +1,7 @@
 #include "simulation/site_emulator/day_run.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "base/result.h"

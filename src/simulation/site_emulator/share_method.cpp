@@ -1,7 +1,6 @@
 #include "simulation/site_emulator/share_method.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 

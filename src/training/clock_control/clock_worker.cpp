@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
-#include <string>
 #include <utility>
 
 namespace perseus::clock_control {

@@ -14,7 +14,6 @@
 #include <cstring>
 #include <ctime>
 #include <string_view>
-#include <utility>
 
 #include "training/clock_control/mailbox.h"
 

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string_view>
-#include <utility>
 
 namespace perseus::device {
 namespace {

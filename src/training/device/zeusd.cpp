@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <iomanip>
-#include <optional>
 
 #include "base/json_writer.h"
 #include "training/device/amdgpu_files.h"

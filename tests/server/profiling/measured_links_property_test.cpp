@@ -3,7 +3,6 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "oracles/dice.h"
 #include "planning/model/build_dag.h"

@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <iostream>
-#include <string>
 
 #include "io/formats/profile_csv.h"
 #include "planning/model/build_dag.h"

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "server/savings/job_savings.h"
 #include "tests/server/service/service_parts.h"
 

@@ -4,9 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "oracles/dice.h"
 #include "tests/server/scenario/in_process.h"

@@ -2,9 +2,7 @@
 // thread (InProcess checks this in every scenario).
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 
 #include "tests/server/scenario/in_process.h"

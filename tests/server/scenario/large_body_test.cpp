@@ -8,7 +8,6 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 #include <deque>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,8 +1,6 @@
 // Pipeline properties of a named profile apply to jobs that do not set them.
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "tests/server/scenario/in_process.h"
 #include "tests/server/scenario/two_stages.h"
 

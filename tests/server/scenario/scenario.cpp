@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 #include <sstream>
-#include <vector>
 
 #include "base/error_table.h"
 #include "io/formats/number.h"

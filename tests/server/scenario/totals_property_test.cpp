@@ -4,8 +4,6 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 #include "oracles/dice.h"
 #include "tests/server/scenario/in_process.h"

@@ -3,7 +3,6 @@
 // Training Using What-if Analysis" (OSDI 2025).
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 
 #include "evaluation/what_if/replay_step.h"

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
-#include <ctime>
 #include <string>
 #include <utility>
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <future>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "tests/support/store_executor.h"
