@@ -116,17 +116,61 @@ std::vector<Seconds> times_from(const std::vector<PolicyScope>& groups, Seconds 
   return times;
 }
 
+/// An iteration of the whole job that is planned for some time.
+struct PlannedIteration {
+  Joules energy;    ///< beyond waiting
+  Watts waiting;    ///< of all accelerators
+  Seconds longest;  ///< that a pipeline takes if nothing delays it
+
+  [[nodiscard]] Watts power(Seconds time) const { return energy / time + waiting; }
+};
+
+Seconds alone(const jobs::CharacterizedPipeline& pipeline) {
+  return model::time_without_straggler(pipeline.frontier, pipeline.all_max_time);
+}
+
+/// Of one job, for any time. A straggler's time alone costs a look at all its points, so it is looked up once.
+class PlannedIterations {
+ public:
+  explicit PlannedIterations(const std::vector<PolicyScope>& groups) : groups_(groups) {
+    for (const PolicyScope& group : groups) alone_.push_back(group.stragglers > 0 ? alone(*group.pipeline) : Seconds());
+  }
+  [[nodiscard]] Seconds straggler_alone(std::size_t group) const { return alone_[group]; }
+  [[nodiscard]] PlannedIteration at(Seconds time, double stretch) const {
+    PlannedIteration iteration;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].count > 0) add(iteration, groups_[g], groups_[g].count, time);
+      if (groups_[g].stragglers > 0) add(iteration, groups_[g], groups_[g].stragglers, stretch * alone_[g]);
+    }
+    return iteration;
+  }
+  [[nodiscard]] Watts average_power(Seconds time) const { return at(time, 1).power(time); }
+
+ private:
+  static void add(PlannedIteration& iteration, const PolicyScope& group, int pipelines, Seconds within) {
+    const model::Frontier& frontier = group.pipeline->frontier;
+    const model::FrontierPoint& plan = frontier.points[model::slowest_within(frontier, within)];
+    iteration.energy += group.scale * pipelines * plan.effective_energy;
+    iteration.waiting += group.scale * pipelines * group.pipeline->dag.total_blocking_power();
+    iteration.longest = std::max(iteration.longest, plan.time);
+  }
+
+  const std::vector<PolicyScope>& groups_;
+  std::vector<Seconds> alone_;
+};
+
 Target within(Watts most, const std::string& what, const std::vector<PolicyScope>& groups, Seconds fastest) {
-  if (average_power(groups, fastest) <= most) return {fastest, ""};
+  const PlannedIterations iterations(groups);
+  if (iterations.average_power(fastest) <= most) return {fastest, ""};
   Seconds last = fastest;
   for (const Seconds time : times_from(groups, fastest)) {
-    const Watts power = average_power(groups, time);
+    const Watts power = iterations.average_power(time);
     if (power <= most) return {time, fmt::format("{}: {:.4g} W at {:.6g} s", what, power.value(), time.value())};
     last = time;
   }
   return {last,
           fmt::format("{} cannot be kept: the least is {:.4g} W, at {:.6g} s", what,
-                      average_power(groups, last).value(), last.value()),
+                      iterations.average_power(last).value(), last.value()),
           false};
 }
 
@@ -138,36 +182,6 @@ Target capped(const jobs::PowerCap& cap, const std::vector<PolicyScope>& groups,
 
 Status check_policy(const jobs::Policy& policy) { return std::visit(Check{}, policy); }
 
-namespace {
-
-/// An iteration of the whole job that is planned for some time.
-struct PlannedIteration {
-  Joules energy;    ///< beyond waiting
-  Watts waiting;    ///< of all accelerators
-  Seconds longest;  ///< that a pipeline takes if nothing delays it
-};
-
-Seconds alone(const jobs::CharacterizedPipeline& pipeline) {
-  return model::time_without_straggler(pipeline.frontier, pipeline.all_max_time);
-}
-
-PlannedIteration planned_iteration(const std::vector<PolicyScope>& groups, Seconds time, double stretch) {
-  PlannedIteration iteration;
-  const auto add = [&](const PolicyScope& group, int pipelines, int point) {
-    const model::FrontierPoint& plan = group.pipeline->frontier.points[point];
-    iteration.energy += group.scale * pipelines * plan.effective_energy;
-    iteration.waiting += group.scale * pipelines * group.pipeline->dag.total_blocking_power();
-    iteration.longest = std::max(iteration.longest, plan.time);
-  };
-  for (const PolicyScope& group : groups) {
-    if (group.count > 0) add(group, group.count, model::slowest_within(group.pipeline->frontier, time));
-    if (group.stragglers > 0) add(group, group.stragglers, straggling_point(*group.pipeline, stretch));
-  }
-  return iteration;
-}
-
-}  // namespace
-
 const PowerAtTime& fastest_within(std::span<const PowerAtTime> powers, Watts most) {
   const auto within = std::ranges::find_if(powers, [most](const PowerAtTime& at) { return at.power <= most; });
   return within == powers.end() ? powers.back() : *within;
@@ -178,21 +192,20 @@ int straggling_point(const jobs::CharacterizedPipeline& pipeline, double stretch
 }
 
 Watts power_with_waits(const std::vector<PolicyScope>& groups, const PowerAtTime& at, Seconds time) {
-  const PlannedIteration iteration = planned_iteration(groups, at.time, at.straggler_stretch);
-  return iteration.energy / time + iteration.waiting;
+  return PlannedIterations(groups).at(at.time, at.straggler_stretch).power(time);
 }
 
 Watts average_power(const std::vector<PolicyScope>& groups, Seconds time) {
-  const PlannedIteration iteration = planned_iteration(groups, time, 1);
-  return iteration.energy / time + iteration.waiting;
+  return PlannedIterations(groups).average_power(time);
 }
 
 std::vector<PowerAtTime> powers_from(const std::vector<PolicyScope>& groups, Seconds fastest, Seconds straggler) {
+  const PlannedIterations iterations(groups);
   std::vector<Seconds> times = times_from(groups, fastest);
-  for (const PolicyScope& group : groups) {
-    if (group.stragglers == 0) continue;
-    for (const model::FrontierPoint& point : group.pipeline->frontier.points) {
-      const Seconds slowed = point.time / alone(*group.pipeline) * straggler;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (groups[g].stragglers == 0) continue;
+    for (const model::FrontierPoint& point : groups[g].pipeline->frontier.points) {
+      const Seconds slowed = point.time / iterations.straggler_alone(g) * straggler;
       if (slowed > fastest) times.push_back(slowed);
     }
   }
@@ -200,8 +213,8 @@ std::vector<PowerAtTime> powers_from(const std::vector<PolicyScope>& groups, Sec
   std::vector<PowerAtTime> powers;
   for (const Seconds time : times) {
     const double stretch = time > fastest && time > straggler && straggler > Seconds(0) ? time / straggler : 1;
-    const PlannedIteration iteration = planned_iteration(groups, time, stretch);
-    powers.push_back({time, iteration.energy / std::min(iteration.longest, time) + iteration.waiting, stretch});
+    const PlannedIteration iteration = iterations.at(time, stretch);
+    powers.push_back({time, iteration.power(std::min(iteration.longest, time)), stretch});
   }
   return powers;
 }
