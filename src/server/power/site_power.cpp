@@ -1,6 +1,7 @@
 #include "server/power/site_power.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "server/power/site_guard.h"
@@ -11,6 +12,13 @@ namespace {
 constexpr const char* kBy = "site";
 
 bool has_grant(const jobs::Job& job) { return job.grant && job.grant->granted_w; }
+
+/// What ranks have; infinite: no grant, or what memory has.
+double shown_grant_w(const live::LiveJob& live) {
+  const jobs::Job* const shown = live.shown.to_clients();
+  constexpr double any_w = std::numeric_limits<double>::infinity();
+  return shown != nullptr && has_grant(*shown) ? *shown->grant->granted_w : any_w;
+}
 
 }  // namespace
 
@@ -186,6 +194,8 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
   // Ranks learn of more watts once they are stored: until then, nothing counts them. The next division comes then.
   const bool rises = watts > job.granted || !limited;
   if (rises && live != nullptr && !live->is_durable()) return;
+  // Less than a rise that the store may refuse can be more than ranks have.
+  const bool waits = rises || (live != nullptr && limited && *granted.granted_w > shown_grant_w(*live));
   jobs_.execute(job.id, {[granted, stays](const jobs::Job& now, double) -> Result<live::Decision> {
                            live::Decision decision;
                            const auto& last = now.grant;
@@ -206,7 +216,7 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
                            return decision;
                          },
                          {},
-                         rises});
+                         waits});
 }
 
 /// There is no site any more: its limits do not apply.
