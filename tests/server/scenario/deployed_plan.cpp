@@ -61,6 +61,17 @@ Seconds cheapest(const std::vector<const FrontierTimes*>& pipelines, const std::
   return best;
 }
 
+/// In effect, and no later one of the same source is.
+bool holds(const jobs::Job& job, const jobs::Notice& notice, double now_s) {
+  const auto in_effect = [&](const jobs::Notice& n) { return n.in_force || n.effective_s <= now_s; };
+  const auto replaces = [&](const jobs::Notice& n) {
+    const bool same_source =
+        n.target == notice.target && n.pipeline == notice.pipeline && n.detected == notice.detected;
+    return same_source && in_effect(n) && n.effective_s > notice.effective_s;
+  };
+  return in_effect(notice) && std::ranges::none_of(job.notices, replaces);
+}
+
 double tolerated_slowdown(const jobs::Job& job, double now_s) {
   const auto found = job.policies.find("max_slowdown");
   if (found == job.policies.end()) return 1;
@@ -77,7 +88,7 @@ double tolerated_slowdown(const jobs::Job& job, double now_s) {
 std::vector<int> wanted_points(const TestDatabase& database, const jobs::Job& job, double now_s) {
   std::vector<double> degrees(job.num_pipelines(), 1);
   for (const jobs::Notice& n : job.notices) {
-    if (n.in_force || n.effective_s <= now_s) degrees[n.pipeline] = std::max(degrees[n.pipeline], n.degree);
+    if (holds(job, n, now_s)) degrees[n.pipeline] = std::max(degrees[n.pipeline], n.degree);
   }
   Seconds at_least, t_min;
   std::vector<const FrontierTimes*> pipelines;

@@ -379,6 +379,7 @@ void SimulatedCluster::set_straggler(SimulatedJob& of, const jobs::SetStraggler&
   straggles_s_.push_back(now_s());
   straggles_s_.push_back(now_s() + request.delay.value());
   // A notice among others that are to come, or an end, may be a new one each time.
+  follow_logs();
   bool is_plain = request.degree > 1 && !request.job.empty();
   for (const jobs::Notice& notice : log_of(job->id).job.notices) is_plain &= notice.in_force;
   const auto first = std::make_shared<std::set<std::string>>();
