@@ -9,6 +9,8 @@
 //          the same to writes, and `lost_answer` after they are made.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <map>
@@ -41,6 +43,7 @@ class TestDatabase {
   std::optional<Error> lost_answer;            ///< writes are made and fail with it: the connection broke
   bool may_read = true;                        ///< false: a read is a programming error
   std::set<std::string, std::less<>> damaged;  ///< jobs and blobs that cannot be read
+  std::int64_t writes = 0;                     ///< that servers have made
 
   [[nodiscard]] store::Store& stored() const { return *stored_; }
 
@@ -62,7 +65,9 @@ class TestDatabase {
     for (const std::string& key : keys) found.emplace(key, blob(key));
     return found;
   }
-  [[nodiscard]] bool has_blob(const std::string& key) const { return stored_->blob(key)->has_value(); }
+  [[nodiscard]] bool has_blob(const std::string& key) const {
+    return std::ranges::count(*stored_->blob_keys(key), key) > 0;
+  }
   [[nodiscard]] std::string blob(const std::string& key) const { return stored_->blob(key)->value(); }
   [[nodiscard]] std::vector<store::TokenRow> tokens() const { return *stored_->tokens(); }
   [[nodiscard]] std::vector<store::HistoryRow> history(std::string_view job) const {
@@ -204,6 +209,7 @@ class TestStore final : public store::Store {
       if (alive.expired()) return;
       const auto& failure = database->failure ? database->failure : database->write_failure;
       if (failure) return done(*failure);
+      ++database->writes;
       std::optional<Result<T>> made;
       (database->stored().*call)(std::move(value), [&](Result<T> result) { made = std::move(result); });
       done(*made && database->lost_answer ? Result<T>(*database->lost_answer) : *std::move(made));

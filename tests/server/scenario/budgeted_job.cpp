@@ -123,7 +123,7 @@ void BudgetedRank::start(InProcess& server, bool keeps_budgets, bool paces, work
 
 void BudgetedRank::end(InProcess& server, bool closes) {
   for (const int wait : std::exchange(open_, {})) {
-    if (server.answer_of(wait)) continue;
+    if (server.is_answered(wait)) continue;
     closes ? server.close_wait(wait) : server.lose_wait(wait);
   }
   wait_.reset();
@@ -143,7 +143,7 @@ void BudgetedRank::act(InProcess& server, Dice& dice) {
   }
   if (!wait_ && now_s >= ask_s_) {
     jobs::WaitForPlan request{job_, rank_, version_, std::nullopt, std::nullopt, epoch_};
-    std::erase_if(open_, [&](int wait) { return server.answer_of(wait).has_value(); });
+    std::erase_if(open_, [&](int wait) { return server.is_answered(wait); });
     if (dice.one_in(10)) open_.push_back(server.wait_for_plan(request));  // sent twice; the first answer is not read
     wait_ = server.wait_for_plan(request);
     open_.push_back(*wait_);
@@ -151,8 +151,8 @@ void BudgetedRank::act(InProcess& server, Dice& dice) {
     arrives_s_.reset();
   }
   if (!wait_) return;
+  if (!server.is_answered(*wait_) && now_s < asked_s_ + patience_s_) return;
   const auto answer = server.answer_of(*wait_);
-  if (!answer && now_s < asked_s_ + patience_s_) return;
   if (answer && !arrives_s_) {
     arrives_s_ = now_s + (dice.one_in(4) ? dice.real(0, 1) : 0);
     lost_ = dice.one_in(20);

@@ -297,11 +297,12 @@ void InProcess::lose_wait(int wait) {
   settle();
 }
 
-std::shared_ptr<TestDatabase> database_with(const std::map<std::string, int>& small_profiles) {
+std::shared_ptr<TestDatabase> database_with(const std::map<std::string, int>& small_profiles,
+                                            const service::ServiceOptions& options) {
   static std::map<std::map<std::string, int>, std::map<std::string, std::string, std::less<>>> planned;
   const auto [known, is_new] = planned.try_emplace(small_profiles);
   if (is_new) {
-    InProcess target;
+    InProcess target(options);
     for (const auto& [name, microbatches] : small_profiles) {
       PERSEUS_CHECK(target.put_profile(small_profile(name, microbatches)).ok(), "put_profile");
     }

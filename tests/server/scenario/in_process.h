@@ -52,6 +52,7 @@ class InProcess final : public ScenarioTarget, public work::Executor {
   Result<std::string> site_power() override;
   int wait_for_plan(const jobs::WaitForPlan& request) override;
   std::optional<Result<jobs::PlanAnswer>> answer_of(int wait) override;
+  [[nodiscard]] bool is_answered(int wait) const { return waits_[wait]->has_value(); }
   void close_wait(int wait) override;
   /// The connection of a wait ends on its way, not by the rank's host.
   void lose_wait(int wait);
@@ -128,7 +129,9 @@ jobs::RegisterRank rank_of(const std::string& job, const jobs::Degrees& degrees,
 /// A pipeline of tests/server/scenario/small.csv, a profile of two stages, for 1F1B with this many microbatches.
 jobs::NamedProfile small_profile(const std::string& name, int microbatches);
 
-/// A database that holds these profiles (name, microbatches) and their frontiers, planned once in a test program.
-std::shared_ptr<TestDatabase> database_with(const std::map<std::string, int>& small_profiles);
+/// A database that holds these profiles (name, microbatches) and their frontiers, planned once in a test program, with
+/// the options of the first call.
+std::shared_ptr<TestDatabase> database_with(const std::map<std::string, int>& small_profiles,
+                                            const service::ServiceOptions& options = {});
 
 }  // namespace perseus::testing

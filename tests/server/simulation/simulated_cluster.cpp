@@ -30,7 +30,8 @@ Watts SimulatedJob::draws(double now_s) const {
 SimulatedCluster::SimulatedCluster(std::uint64_t seed) : dice_(seed), seed_(seed) {
   options_.host = this;
   options_.idle_expiry_s = kDay_s / 4;
-  server_ = std::make_unique<InProcess>(options_, database_with(kProfiles));
+  options_.plan_deadlines = 40;  // what plans cost counts, not how many there are to choose from
+  server_ = std::make_unique<InProcess>(options_, database_with(kProfiles, options_));
   up_s_ = well_s_ = awake_s_ = now_s();
 }
 
@@ -118,7 +119,7 @@ void SimulatedCluster::ranks_act() {
       if (!rank.alive || rank.process.is_cut_off(now_s())) continue;
       take_answer(*job, rank);
       // Its connection was open until now, or until it was answered.
-      if (const auto wait = rank.process.waits(); wait && !server_->answer_of(*wait)) rank.contact_s = now_s();
+      if (const auto wait = rank.process.waits(); wait && !server_->is_answered(*wait)) rank.contact_s = now_s();
       rank.process.act(*server_, dice_);
       take_answer(*job, rank);
       if (rank.process.waits()) rank.contact_s = now_s();

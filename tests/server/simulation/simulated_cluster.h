@@ -191,6 +191,8 @@ class SimulatedCluster final : plans::ServerHost {
   std::vector<TimedWait> timed_;
   std::vector<std::unique_ptr<SimulatedJob>> jobs_;
   std::map<std::string, FollowedLog> logs_;
+  std::int64_t followed_writes_ = -1;  ///< of the database, when logs_ was read last
+  std::size_t followed_jobs_ = 0;
   std::set<std::string> removal_;                    ///< ids of jobs whose removal was requested
   std::vector<std::unique_ptr<SimulatedJob>> gone_;  ///< removed
   std::map<std::string, std::string> job_of_key_;
