@@ -67,6 +67,6 @@ foreach(labeled IN LISTS suites)
   if(LABEL STREQUAL demo) # each runs up to ten processes that keep time, so one after the other: the first at once
     set_tests_properties("${name}" PROPERTIES RESOURCE_LOCK demo COST 300)
   elseif(suite IN_LIST FIRST)
-    set_tests_properties("${name}" PROPERTIES COST 100)
+    set_tests_properties("${name}" PROPERTIES COST 100 TIMEOUT 1800)
   endif()
 endforeach()

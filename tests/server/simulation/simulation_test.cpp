@@ -67,7 +67,7 @@ TEST(Simulation, KeepsEveryPromise) {
     ASSERT_EQ(lived.broken, "");
     return;
   }
-  const double days = from_environment("PERSEUS_SIMULATED_DAYS", 250);
+  const double days = from_environment("PERSEUS_SIMULATED_DAYS", 1000);
   const auto first = static_cast<std::uint64_t>(from_environment("PERSEUS_FIRST_SEED", 1));
   SimulatedCluster::Figures sum;
   double lived_days = 0;
