@@ -15,7 +15,6 @@
 #include "io/formats/scenario_toml.h"
 #include "paper/emulation_output.h"
 #include "plan/pipeline.h"
-#include "plan/slowdown.h"
 #include "plan/trace_input.h"
 #include "plan/traced_pipeline.h"
 #include "planning/checker/plan_run.h"
@@ -35,10 +34,6 @@ struct EmulateOptions {
   TraceInput trace;
   std::optional<std::uint64_t> seed;
   std::vector<std::string> methods;
-  std::string slowdown;  ///< empty: the scenario's
-  std::optional<model::TransferLatency> transfer_latency;
-  bool blocking_transfers = false;  ///< in addition to the scenario's
-  bool serial_transfers = false;    ///< likewise
   std::string out;
   std::optional<bool> progress;
 };
@@ -168,7 +163,7 @@ Result<std::vector<EmulatedMethod>> emulate_methods(const model::Scenario& scena
 
 /// The transfer latencies have an entry for each boundary that a kind of pipeline uses, or that another kind of as many
 /// ranks uses beside them.
-Status check_transfers(const model::Scenario& scenario, const std::vector<model::Profile>& profiles, bool is_option) {
+Status check_transfers(const model::Scenario& scenario, const std::vector<model::Profile>& profiles) {
   std::vector<model::Schedule> schedules;
   for (std::size_t k = 0; k < profiles.size(); ++k) {
     const model::ScenarioKind& kind = scenario.kinds[k];
@@ -184,10 +179,9 @@ Status check_transfers(const model::Scenario& scenario, const std::vector<model:
       const bool covers = model::boundary_count(other) >= model::boundary_count(schedules[k]);
       if (other.num_ranks() == schedules[k].num_ranks() && covers) alike.push_back(other);
     }
-    const Error given_in = is_option
-                               ? Error{ErrorCode::usage, "--transfer-latency"}
-                               : Error{ErrorCode::invalid_input, scenario.kinds[k].where + ": transfer_latency_s"};
-    const Status counted = check_transfer_count(scenario.timing.transfer_latency, alike, given_in);
+    const Status counted =
+        check_transfer_count(scenario.timing.transfer_latency, alike,
+                             {ErrorCode::invalid_input, scenario.kinds[k].where + ": transfer_latency_s"});
     if (!counted) return counted.error();
   }
   return Ok{};
@@ -197,9 +191,7 @@ Result<EmulationReport> emulate_scenario(const model::Scenario& scenario, const 
                                          const std::optional<UnderstoodTrace>& trace) {
   const Result<std::vector<model::Profile>> profiles = read_profiles(scenario, trace);
   if (!profiles) return profiles.error();
-  if (Status counted = check_transfers(scenario, *profiles, options.transfer_latency.has_value()); !counted) {
-    return counted.error();
-  }
+  if (Status counted = check_transfers(scenario, *profiles); !counted) return counted.error();
   std::vector<emulator::PipelineKind> kinds;
   for (std::size_t k = 0; k < profiles->size(); ++k) {
     Result<emulator::PipelineKind> kind = emulator::make_kind((*profiles)[k], scenario.kinds[k], scenario);
@@ -238,20 +230,12 @@ Result<int> run_emulate(const EmulateOptions& options, bool as_json) {
   if (!scenario) return scenario.error();
   if (options.seed) scenario->seed = *options.seed;
   if (!options.methods.empty()) scenario->methods = options.methods;
-  if (!options.slowdown.empty()) {
-    const Result<double> slowdown = slowdown_of(options.slowdown);
-    if (!slowdown) return slowdown.error();
-    scenario->slowdown = *slowdown;
-  }
   std::optional<UnderstoodTrace> trace;
   if (!options.trace.files.empty()) {
     auto taken = take_trace(options.trace, *scenario);
     if (!taken) return taken.error();
     trace = *std::move(taken);
   }
-  if (options.transfer_latency) scenario->timing.transfer_latency = *options.transfer_latency;
-  if (options.blocking_transfers) scenario->timing.blocking_transfers = true;
-  if (options.serial_transfers) scenario->timing.serial_transfers = true;
   if (Status known = check_methods(scenario->methods); !known) {
     return options.methods.empty()
                ? Error{ErrorCode::invalid_input, fmt::format("{}: {}", options.scenario, known.error().message)}
@@ -281,13 +265,6 @@ void add_emulate(CLI::App& app, Command& command) {
                    "and data/sample_scenario.toml")
       ->required();
   add_trace_option(*emulate, options->trace, "Options");
-  add_slowdown_option(*emulate, options->slowdown);
-  add_transfer_latency(*emulate, "Latency of transfers between ranks, as in 'perseus plan' (default: the scenario's)",
-                       [options](const model::TransferLatency& latency) { options->transfer_latency = latency; });
-  emulate->add_flag("--blocking-transfers", options->blocking_transfers,
-                    "A sending rank waits until the transfer ends (default: the scenario's)");
-  emulate->add_flag("--serial-transfers", options->serial_transfers,
-                    "A link carries one transfer per direction at a time (default: the scenario's)");
   add_value(*emulate, "--seed N", options->seed, "Random seed (default: the scenario's)",
             whole_number_within(0, 9007199254740992));
   add_value(*emulate, "--methods NAME,...", options->methods,

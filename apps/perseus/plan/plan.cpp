@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <chrono>
 #include <cmath>
@@ -49,7 +48,6 @@ struct PlanOptions {
   double min_dwell_s = 0;
   std::string slowdown = "0%";
   std::string straggler;
-  bool bound_only = false;
   std::string out;
   std::optional<bool> progress;
 };
@@ -107,27 +105,6 @@ Result<model::Frontier> make_frontier(const model::ComputationDag& dag, const Pl
   return baselines::plan_best_of_all(dag, planner, published_unit_time);
 }
 
-void print_bound(const model::ComputationDag& dag, const model::LowerBound& bound, bool as_json) {
-  const auto energy_at = [&](const model::BoundVertex& v) {
-    return v.effective_energy + dag.total_blocking_power() * v.time;
-  };
-  if (as_json) {
-    json::array vertices;
-    for (const model::BoundVertex& v : bound.vertices) {
-      vertices.push_back(json::object{{"time_s", v.time.value()},
-                                      {"energy_j", energy_at(v).value()},
-                                      {"effective_energy_j", v.effective_energy.value()}});
-    }
-    print(formats::json_text(json::object{{"bound", std::move(vertices)}}) + "\n");
-    return;
-  }
-  std::string text = "time_s,energy_j,effective_energy_j\n";
-  for (const model::BoundVertex& v : bound.vertices) {
-    text += fmt::format("{:.12g},{:.12g},{:.12g}\n", v.time.value(), energy_at(v).value(), v.effective_energy.value());
-  }
-  print(text);
-}
-
 formats::Metadata metadata_of(const PlanOptions& options, const model::DefaultRule& rule) {
   return {{"method", options.method},
           {kSwitchLatencyKey, fmt::format("{}", options.switch_latency_s)},
@@ -141,9 +118,8 @@ bool keeps_links(const PlanOptions& options) {
 }
 
 Result<int> search_configurations(const PlanOptions& options, const model::DefaultRule& rule, bool as_json) {
-  if (options.bound_only || !options.straggler.empty()) {
-    return Error{ErrorCode::usage,
-                 "--bound-only, --straggler: not supported with several configurations; plan one configuration"};
+  if (!options.straggler.empty()) {
+    return Error{ErrorCode::usage, "--straggler: not supported with several configurations; plan one configuration"};
   }
   const Result<PipelineOptions> pipeline = with_files(options.pipeline);
   if (!pipeline) return pipeline.error();
@@ -196,10 +172,6 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   if (!pipeline) return pipeline.error();
   const model::ComputationDag& dag = pipeline->dag;
   if (pipeline->default_blocking) note_assumed_blocking(dag.blocking_power);
-  if (options.bound_only) {
-    print_bound(dag, planner::compute_lower_bound(dag).bound, as_json);
-    return 0;
-  }
   if (Status writable = check_plan_output(options.out); !writable) return writable.error();
 
   const auto began = std::chrono::steady_clock::now();
@@ -250,11 +222,6 @@ Status check_effect(const CLI::App& plan, const PlanOptions& options) {
   };
   if (options.search.tensor_parallel && options.search.memory_model.empty() && options.pipeline.trace.files.empty())
     return Error{ErrorCode::usage, "--tensor-parallel: has no effect without --memory-model or --trace"};
-  if (options.bound_only && !is_search(options.pipeline, options.search)) {
-    return refuse({"--method", "--tau", "--effort", "--deadlines", "--switch-latency", "--min-dwell", "--slowdown",
-                   "--straggler"},
-                  "--bound-only");
-  }
   if (options.method == "perseus") return refuse({"--effort", "--deadlines"}, "--method perseus");
   if (options.effort != "high") return refuse({"--tau"}, "--method exact without --effort high");
   return Ok{};
@@ -287,12 +254,9 @@ void add_output_options(CLI::App& plan, PlanOptions& options) {
   add_value(plan, "--straggler T'", options.straggler,
             "Show the plan for a straggler's iteration time T': T'/T like 1.2, or T' like 3.5s")
       ->group(output);
-  auto* out = add_value(plan, "--out DIR", options.out,
-                        "Write frontier.csv, plans/, plans.json, report.html, pictures and a trace to this "
-                        "directory, whole or not at all; replaces an earlier plan")
-                  ->group(output);
-  plan.add_flag("--bound-only", options.bound_only, "Print the lower bound as CSV, without planning")
-      ->excludes(out)
+  add_value(plan, "--out DIR", options.out,
+            "Write frontier.csv, plans/, plans.json, report.html, pictures and a trace to this directory, whole or not "
+            "at all; replaces an earlier plan")
       ->group(output);
   add_progress_flag(plan, options.progress)->group(output);
 }
@@ -326,8 +290,7 @@ void add_plan(CLI::App& app, Command& command) {
                   "  perseus plan gpt3.csv --schedule best --memory memory.csv --memory-limit 80 --out plans\n"
                   "  perseus plan gpt3.csv --recompute best --measured-with recomputation\n"
                   "  perseus plan gpt3.csv --schedule best --stage-layers 12 --slowdown 0.3%\n"
-                  "  perseus plan gpt3.csv --trace timeline.json.gz --out plans\n"
-                  "  perseus plan gpt3.csv --bound-only > bound.csv\n"));
+                  "  perseus plan gpt3.csv --trace timeline.json.gz --out plans\n"));
   plan->callback([options, plan, &command] {
     command.run = [options, plan, &command]() -> Result<int> {
       if (const Status effective = check_effect(*plan, *options); !effective) return effective.error();

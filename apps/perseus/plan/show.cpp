@@ -11,17 +11,13 @@
 #include "command_line/terminal_size.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
-#include "io/formats/frequency_plan.h"
 #include "io/report/report.h"
 #include "io/report/summary.h"
 #include "io/report/timeline.h"
 #include "io/report/timeline_svg.h"
-#include "plan/pipeline.h"
 #include "plan/plan_output.h"
 #include "plan/plan_source.h"
 #include "plan/slowdown.h"
-#include "planning/planner/exact.h"
-#include "planning/planner/lower_bound.h"
 
 namespace perseus::cli {
 namespace {
@@ -31,12 +27,11 @@ namespace json = boost::json;
 struct ShowOptions {
   std::string plan;
   std::optional<int> point;
-  PipelineOptions pipeline;
   bool compare = false;
   std::string out;
 };
 
-/// One plan and the frontier that it is a point of; a plan from a .py file is a frontier of its own.
+/// A plan and the frontier that it is a point of.
 struct Shown {
   model::ComputationDag dag;
   model::Frontier frontier;
@@ -47,7 +42,7 @@ struct Shown {
   model::DefaultRule rule;
 };
 
-Result<Shown> shown_from_plan_file(const ShowOptions& options) {
+Result<Shown> shown_by(const ShowOptions& options) {
   Result<formats::PlanFile> file = read_plans(options.plan);
   if (!file) return file.error();
   const int last = static_cast<int>(file->frontier.points.size()) - 1;
@@ -63,29 +58,6 @@ Result<Shown> shown_from_plan_file(const ShowOptions& options) {
   Shown shown{std::move(file->dag), std::move(file->frontier), point, options.plan, {}, latency, rule};
   for (const auto& [name, value] : file->metadata) shown.facts.push_back({name, value});
   return shown;
-}
-
-Result<Shown> shown_from_frequencies(const ShowOptions& options) {
-  if (options.pipeline.profile.empty() && options.pipeline.dag.empty()) {
-    return Error{ErrorCode::usage,
-                 fmt::format("{}: clocks alone have no times; give the --profile and the --schedule (or "
-                             "--action-table, --dag) that they are for",
-                             options.plan)};
-  }
-  Result<Pipeline> pipeline = read_pipeline(options.pipeline);
-  if (!pipeline) return pipeline.error();
-  const Result<formats::FrequencyPlan> frequencies = formats::read_frequency_plan(options.plan);
-  if (!frequencies) return frequencies.error();
-  Result<model::Plan> plan = formats::to_plan(*frequencies, pipeline->dag);
-  if (!plan) return Error{plan.error().code, fmt::format("{}: {}", options.plan, plan.error().message)};
-
-  const report::Timeline timeline = report::timeline_of(pipeline->dag, *plan);
-  model::Frontier frontier;
-  frontier.bound = planner::compute_lower_bound(pipeline->dag).bound;
-  model::FrontierPoint point{timeline.makespan, timeline.energy, timeline.effective_energy, {}, *std::move(plan)};
-  point.bound = frontier.bound.at(point.time) + pipeline->dag.total_blocking_power() * point.time;
-  frontier.points.push_back(std::move(point));
-  return Shown{std::move(pipeline->dag), std::move(frontier), 0, options.plan, std::move(pipeline->facts), {}, {}};
 }
 
 report::TerminalStyle terminal_style() {
@@ -150,35 +122,14 @@ std::string json_timeline(const Shown& shown, const DrawnPlans& drawn) {
          "\n";
 }
 
-bool is_frequency_plan(const ShowOptions& options) { return std::filesystem::path(options.plan).extension() == ".py"; }
-
-/// Refuses the options given that have no effect with this kind of plan.
-Status check_effect(const CLI::App& show, const ShowOptions& options) {
-  if (is_frequency_plan(options)) {
-    if (!options.point) return Ok{};
-    return Error{ErrorCode::usage, fmt::format("--point: no effect with {}, which is one plan", options.plan)};
-  }
-  std::string given;
-  for (const CLI::Option* option : show.get_options()) {
-    if (option->get_group() != kPipelineGroup || option->count() == 0) continue;
-    given += (given.empty() ? "" : ", ") + option->get_name();
-  }
-  if (given.empty()) return Ok{};
-  return Error{
-      ErrorCode::usage,
-      fmt::format("{}: no effect with {}; it has the pipeline of its plans. Allowed: with a freqs_pipeline_*.py", given,
-                  options.plan)};
-}
-
 Result<int> run_show(const ShowOptions& options, bool as_json) {
-  const bool is_frequencies = is_frequency_plan(options);
-  const Result<Shown> shown = is_frequencies ? shown_from_frequencies(options) : shown_from_plan_file(options);
+  const Result<Shown> shown = shown_by(options);
   if (!shown) return shown.error();
   const model::Plan before = model::all_maximum_clock(shown->dag);
   const model::Plan& plan = shown->frontier.points[shown->point].plan;
   std::vector<report::DrawnPlan> chosen;
   if (options.compare) chosen.push_back({"everything at maximum clock", before});
-  chosen.push_back({is_frequencies ? shown->title : fmt::format("point {} of {}", shown->point, shown->title), plan});
+  chosen.push_back({fmt::format("point {} of {}", shown->point, shown->title), plan});
   const DrawnPlans drawn(shown->dag, chosen, shown->switch_latency);
 
   if (!options.out.empty()) {
@@ -203,28 +154,18 @@ Result<int> run_show(const ShowOptions& options, bool as_json) {
 void add_show(CLI::App& app, Command& command) {
   auto* show = app.add_subcommand("show", "Draw one iteration under a plan, in the terminal or as a file");
   auto options = std::make_shared<ShowOptions>();
-  show->add_option("PLAN", options->plan,
-                   "A directory that 'perseus plan --out' wrote, its plans.json, or a freqs_pipeline_*.py")
-      ->required();
+  show->add_option("PLAN", options->plan, "A directory that 'perseus plan --out' wrote, or its plans.json")->required();
   add_value(*show, "--point K", options->point, "Point of the frontier, 0 is the slowest (default: the default plan)",
             whole_number_within(0, 1000000));
   show->add_flag("--compare", options->compare, "Draw everything at maximum clock above the plan");
   add_value(*show, "--out FILE", options->out,
             "Write a file instead: .svg (timeline), .html (report) or .json (trace)");
-  add_value(*show, "--profile PROFILE.csv", options->pipeline.profile, "Profile of the plan; required for a .py plan")
-      ->group(kPipelineGroup);
-  add_pipeline_options(*show, options->pipeline);
   add_json_flag(*show, command);
   show->footer(help_footer(kFileErrors,
                            "  perseus show plans --point 0 --compare\n"
-                           "  perseus show plans --out timeline.svg\n"
-                           "  perseus show freqs_pipeline_00042.py --profile gpt3.csv --schedule 1f1b -m 12\n"));
-  show->callback([options, show, &command] {
-    command.run = [options, show, &command]() -> Result<int> {
-      if (const Status effective = check_effect(*show, *options); !effective) return effective.error();
-      return run_show(*options, command.json);
-    };
-  });
+                           "  perseus show plans --out timeline.svg\n"));
+  show->callback(
+      [options, &command] { command.run = [options, &command] { return run_show(*options, command.json); }; });
 }
 
 }  // namespace perseus::cli

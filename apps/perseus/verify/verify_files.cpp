@@ -65,11 +65,8 @@ void check_frequency_plans(const formats::PlanFile& file, const fs::path& path, 
     if (!text) {
       checked.findings.push_back(text.error().message);
     } else if (*text != writer.write(of.plan, plan_comment(point, of))) {
-      const Result<formats::FrequencyPlan> plan = formats::parse_frequency_plan(*text, clocks.string());
-      const bool same_clocks = plan && *plan == formats::frequency_plan_of(file.dag, of.plan);
-      checked.findings.push_back(plan ? fmt::format("{}: other {} than point {} of plans.json", clocks.string(),
-                                                    same_clocks ? "text, with the same clocks," : "clocks", point)
-                                      : plan.error().message);
+      checked.findings.push_back(
+          fmt::format("{}: other clocks or text than point {} of plans.json", clocks.string(), point));
     }
     ++checked.frequency_plans;
   }

@@ -11,10 +11,6 @@
 //   ]
 //   # any comment
 //
-// Input:   single or double quotes, any whitespace, trailing commas, comments after #, and nothing else: no escapes,
-//          no arithmetic. Instruction names are 1..64 of [A-Za-z0-9_-], clocks 0..1000000 (0: leave the clock as it
-//          is).
-// Errors:  "name:line: what was found, what was expected"; to_plan() names rank, position and the nearest clocks.
 // Cost:    writing is one copy of about 20 bytes per computation.
 // Threads: a writer per thread; functions any.
 // Source:  the plan files of Zeus and lowtime.
@@ -24,7 +20,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "base/units.h"
 #include "planning/model/computation_dag.h"
 #include "planning/model/frontier.h"
@@ -36,9 +31,6 @@ struct ClockedInstruction {
   Megahertz clock;
   bool operator==(const ClockedInstruction&) const = default;
 };
-
-/// frequencies[r]: rank r's instructions in execution order.
-using FrequencyPlan = std::vector<std::vector<ClockedInstruction>>;
 
 /// Formats many plans of one DAG fast: every piece of text is made once, in advance.
 class FrequencyPlanWriter {
@@ -61,14 +53,5 @@ class FrequencyPlanWriter {
 
 /// "freqs_pipeline_00042.py"
 std::string frequency_plan_file_name(int point);
-
-FrequencyPlan frequency_plan_of(const model::ComputationDag& dag, const model::Plan& plan);
-
-Result<FrequencyPlan> parse_frequency_plan(std::string_view text, const std::string& name);
-Result<FrequencyPlan> read_frequency_plan(const std::string& path);
-
-/// The plan of `dag` with these clocks. If two options of a type have the same clock (generic DAGs), the first.
-/// Errors: ranks or lengths that differ, another instruction at a position, a clock that was not measured.
-Result<model::Plan> to_plan(const FrequencyPlan& frequencies, const model::ComputationDag& dag);
 
 }  // namespace perseus::formats

@@ -50,7 +50,6 @@ TEST(StandardOutput, ThatCannotBeWrittenIsAFailure) {
     words.insert(words.end(), more.begin(), more.end());
     EXPECT_EQ(run_perseus(words, {.folder = scratch.path(), .prepare = full}).exit_code, kCannotWrite);
   }
-  EXPECT_EQ(run_perseus({"plan", sample_profile(), "--bound-only"}, {.prepare = full}).exit_code, kCannotWrite);
   EXPECT_EQ(run_perseus({"plan", "/nonexistent", "--json"}, {.prepare = full}).exit_code, kNotFound);
 }
 
@@ -102,34 +101,6 @@ TEST(PerseusCommandLine, PrintsHelpWithoutArguments) {
   EXPECT_EQ(out_of({"job"}), out_of({"job", "--help"}));
   const Outcome json = run_perseus({"--json"});
   EXPECT_EQ(json.exit_code, kUsage);
-}
-
-TEST(PerseusCommandLine, RefusesOptionsThatTheBoundDoesNotUse) {
-  for (const Words& option : {Words{"--effort", "high"},
-                              {"--method", "perseus"},
-                              {"--straggler", "1.2"},
-                              {"--slowdown", "1%"},
-                              {"--deadlines", "9"},
-                              {"--switch-latency", "0.01"}}) {
-    expect_mistake({"plan", sample_profile(), "--bound-only", option[0], option[1]}, kUsage,
-                   option[0] + ": has no effect with --bound-only; leave out one of them");
-  }
-}
-
-TEST(PerseusCommandLine, ShowRefusesOptionsThatItsPlanDoesNotUse) {
-  const ScratchFolder scratch;
-  const std::string plans = scratch.path("plans");
-  ASSERT_EQ(
-      run_perseus({"plan", sample_profile(), "--blocking-power", "90", "--deadlines", "2", "--out", plans}).exit_code,
-      0);
-  const std::string has_it = "; it has the pipeline of its plans. Allowed: with a freqs_pipeline_*.py";
-  for (const std::string& plan : {plans, plans + "/plans.json"}) {
-    expect_mistake({"show", plan, "--schedule", "gpipe", "-m", "8", "--profile", "nope.csv"}, kUsage,
-                   "--profile, --schedule, --microbatches: no effect with " + plan + has_it);
-    expect_mistake({"show", plan, "--dag", "nope.json"}, kUsage, "--dag: no effect with " + plan + has_it);
-  }
-  expect_mistake({"show", plans + "/plans/freqs_pipeline_00000.py", "--profile", sample_profile(), "--point", "3"},
-                 kUsage, "--point: no effect with " + plans + "/plans/freqs_pipeline_00000.py, which is one plan");
 }
 
 TEST(PerseusCommandLine, KnowsSchedulesByThePyTorchClass) {

@@ -51,40 +51,27 @@ double number(const std::map<std::string, std::string>& row, const std::string& 
   return std::strtod(row.at(column).c_str(), nullptr);
 }
 
-TEST(EmulateCommand, TakesTransferLatenciesFromTheCommandLine) {
+TEST(EmulateCommand, TakesTransferLatenciesOfTheScenario) {
   const ScratchFolder scratch;
   const auto scenario_of = [&](const std::string& name, const std::string& latencies) {
     return scratch.file(name,
                         small_scenario("iterations = 10\n") + "[timing]\ntransfer_latency_s = " + latencies + "\n");
   };
-  const std::string scenario = scenario_of("s.toml", "[0.001, [0.002, 0.003], 0.001]");
-  const auto iteration_s = [&](const std::string& file, const std::vector<std::string>& more,
-                               const std::string& folder) {
-    std::vector<std::string> arguments{"emulate", file, "--methods", "all-max", "--out", scratch.path(folder)};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const Outcome outcome = run_perseus(arguments);
+  const auto iteration_s = [&](const std::string& file, const std::string& folder) {
+    const Outcome outcome = run_perseus({"emulate", file, "--methods", "all-max", "--out", scratch.path(folder)});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("transfer latency: "));
     return number(rows_of(content_of(scratch.path(folder + "/methods.csv")))[0], "mean_iteration_s");
   };
-  const std::vector<std::string> slow_forward{"--transfer-latency", "0.001,0.502/0.003,0.001"};
-  const double forward_s = iteration_s(scenario, slow_forward, "b");
-  EXPECT_EQ(forward_s, iteration_s(scenario_of("t.toml", "[0.001, [0.502, 0.003], 0.001]"), {}, "t"));
+  const double forward_s = iteration_s(scenario_of("t.toml", "[0.001, [0.502, 0.003], 0.001]"), "t");
   // At least the first microbatch waits for the slow link.
-  EXPECT_GT(forward_s, iteration_s(scenario, {}, "a") + 0.5);
-  std::vector<std::string> blocking = slow_forward;
-  blocking.emplace_back("--blocking-transfers");
-  EXPECT_GT(iteration_s(scenario, blocking, "c"), forward_s);
+  EXPECT_GT(forward_s, iteration_s(scenario_of("s.toml", "[0.001, [0.002, 0.003], 0.001]"), "a") + 0.5);
+  const auto slow_with = [&](const std::string& how) {
+    return scenario_of(how + ".toml", "[0.001, [0.502, 0.003], 0.001]\n" + how + " = true");
+  };
+  EXPECT_GT(iteration_s(slow_with("blocking_transfers"), "c"), forward_s);
   // Transfers over the slow link queue, but the sender of all computes meanwhile.
-  std::vector<std::string> serial = slow_forward;
-  serial.emplace_back("--serial-transfers");
-  EXPECT_GT(iteration_s(scenario, serial, "d"), forward_s);
-  for (const char* wrong : {"0.1,0.1", "0.1,0.1,0.1,50"}) {
-    const Outcome outcome = run_perseus({"emulate", scenario, "--transfer-latency", wrong});
-    EXPECT_EQ(outcome.exit_code, 64);
-    EXPECT_THAT(outcome.err,
-                AllOf(StartsWith("perseus: --transfer-latency: "), HasSubstr("allowed: one for all or 3 (")));
-  }
+  EXPECT_GT(iteration_s(slow_with("serial_transfers"), "d"), forward_s);
   const std::string too_many = scenario_of("u.toml", "[0.1, 0.1, 0.1, 50]");
   const Outcome outcome = run_perseus({"emulate", too_many});
   EXPECT_EQ(outcome.exit_code, 65);

@@ -322,7 +322,8 @@ TEST(PlanSearch, RefusesInOneClearSentence) {
   EXPECT_THAT(refusal({"--schedule", "1f1b,gpipe", "--reference-schedule", "zbv"}),
               HasSubstr("zbv is not tried; allowed: 1f1b, gpipe"));
   EXPECT_THAT(refusal({"--recompute", "best"}), HasSubstr("--measured-with"));
-  EXPECT_THAT(refusal({"--schedule", "best", "--bound-only"}), HasSubstr("not supported with several configurations"));
+  EXPECT_THAT(refusal({"--schedule", "best", "--straggler", "1.2"}),
+              HasSubstr("not supported with several configurations"));
   EXPECT_THAT(refusal({"--memory-limit", "80"}), HasSubstr("--memory"));
   EXPECT_THAT(refusal({"--stage-layers", "0"}), HasSubstr("1 to 10000"));
   EXPECT_THAT(refusal({"--schedule", "best", "--memory", "/nowhere.csv"}), HasSubstr("/nowhere.csv"));

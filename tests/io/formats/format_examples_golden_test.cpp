@@ -4,7 +4,6 @@
 #include "io/formats/action_table.h"
 #include "io/formats/dag_json.h"
 #include "io/formats/file.h"
-#include "io/formats/frequency_plan.h"
 #include "io/formats/memory_csv.h"
 #include "io/formats/pipeline_constants.h"
 #include "io/formats/profile_csv.h"
@@ -39,8 +38,6 @@ TEST(FormatExamples, CanBeRead) {
   EXPECT_TRUE(constants) << constants.error().message;
   const auto memory = parse_memory_csv(example("Memory of stages"), "memory");
   EXPECT_TRUE(memory) << memory.error().message;
-  const auto plan = parse_frequency_plan(example("Frequency plan"), "plan");
-  EXPECT_TRUE(plan) << plan.error().message;
 }
 
 // The page shows single rows of traces: the reader accepts them and reports only the missing rest.

@@ -1,1 +1,0 @@
-[[('forward', __import__('os'))]]
