@@ -83,20 +83,12 @@ double TimingCandidate::penalized() const {
 TimingChoice choose_timing(const TimedProblem& problem, const TimingOptions& options) {
   TimingChoice choice;
   const int ranks = problem.dag.num_ranks();
-  const auto links_with = [&](LinkDetail detail) {
-    const int half = ranks % 2 == 0 ? ranks / 2 : ranks;
-    return LinkModel{detail, ranks, options.ranks_per_node > 0 ? options.ranks_per_node : half};
-  };
-  const auto has = [&](const LinkModel& links) {
-    if (links.detail == LinkDetail::one)
-      return options.ranks_per_node == 0 || links_with(LinkDetail::per_node).is_one();
-    return !links.is_one();
-  };
+  const int ranks_per_node = ranks % 2 == 0 ? ranks / 2 : ranks;
   std::map<Sending, int> simpler;
   std::optional<int> best;
   for (const LinkDetail detail : options.details) {
-    if (!has(links_with(detail))) continue;
-    const LinkModel links = links_with(detail);
+    const LinkModel links{detail, ranks, ranks_per_node};
+    if (detail != LinkDetail::one && links.is_one()) continue;
     // Where a latency per boundary is more than the data tell, so are two.
     if (detail == LinkDetail::per_direction && best &&
         choice.candidates[*best].links.detail != LinkDetail::per_boundary) {

@@ -45,7 +45,6 @@ struct TimingOptions {
                                      LinkDetail::per_direction};
   /// One that costs a DAG more, queues, replaces the others only if it predicts clearly better.
   std::vector<Sending> sending = {Sending::waits, Sending::computes};
-  int ranks_per_node = 0;  ///< 0: half of the ranks, if their number is even
   ErrorModel errors = ErrorModel::student_t;
   int folds = 5;
 };

@@ -188,7 +188,6 @@ TEST(Calibrate, DisturbedRunsMoveLeastSquaresButNotStudentT) {
   const model::RunTrace trace = two_nodes_with_disturbed_runs(Seconds(0.03));
   const auto missed_s = [&](ErrorModel errors) {
     CalibrationOptions options;
-    options.timing.ranks_per_node = 2;
     options.timing.details = {LinkDetail::per_node};
     options.timing.errors = errors;
     const Calibration found = calibrated(trace, options);
@@ -196,15 +195,6 @@ TEST(Calibrate, DisturbedRunsMoveLeastSquaresButNotStudentT) {
   };
   EXPECT_GT(missed_s(ErrorModel::normal), 2e-3);
   EXPECT_LT(missed_s(ErrorModel::student_t), 2e-4);
-}
-
-TEST(Calibrate, RanksPerNodeFixTheSlowBoundaries) {
-  CalibrationOptions options;
-  options.timing.ranks_per_node = 2;
-  options.timing.details = {LinkDetail::one, LinkDetail::per_node};
-  const Calibration found = calibrated(two_nodes_with_disturbed_runs(Seconds(0.03)), options);
-  EXPECT_EQ(found.timing.best().links.detail, LinkDetail::per_node);
-  EXPECT_EQ(found.timing.candidates.size(), 2U);  // senders wait, senders compute meanwhile
 }
 
 TEST(Calibrate, ErrorBarIsAQuantileOfErrorsOnPlansLeftOut) {
