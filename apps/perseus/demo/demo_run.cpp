@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
 #include <cmath>
 #include <utility>
 
@@ -13,15 +11,13 @@
 #include "demo/demo_server.h"
 #include "demo/demo_stage.h"
 #include "demo/demo_training.h"
-#include "io/formats/boost_json_text.h"
 #include "planning/checker/plan_run.h"
 #include "planning/model/reference_plans.h"
 #include "remote/answer_members.h"
+#include "server/jobs/api_bodies.h"
 
 namespace perseus::cli {
 namespace {
-
-namespace json = boost::json;
 
 constexpr double kLeastLimit_s = 900;      // to the first plan
 constexpr double kLimitIterations = 150;   // likewise: that many at maximum clock
@@ -276,9 +272,10 @@ class DemoRun final : public Story<DemoMeasurement> {
 
   Status tell_straggler(double degree) {
     for (int rank = 0; rank < training_.ranks(); ++rank) {
-      const json::object notice{{"accelerator", DemoGpus::uuid_of(m_.straggler->replica * training_.ranks() + rank)},
-                                {"degree", degree}};
-      const auto answer = server_.ask("POST", "/v1/stragglers", formats::json_text(notice));
+      jobs::SetStraggler notice;
+      notice.target.accelerator = DemoGpus::uuid_of(m_.straggler->replica * training_.ranks() + rank);
+      notice.degree = degree;
+      const auto answer = server_.ask("POST", "/v1/stragglers", json_text(notice));
       if (!answer) return answer.error();
     }
     return Ok{};

@@ -4,20 +4,18 @@
 
 #include <algorithm>
 #include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
-#include <boost/json/parse.hpp>
 #include <csignal>
 #include <filesystem>
 #include <sstream>
 #include <utility>
 
 #include "command_line/interrupt.h"
-#include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/profile_csv.h"
 #include "io/formats/transfer_latency_text.h"
 #include "io/report/format.h"
 #include "remote/answer_members.h"
+#include "server/jobs/api_bodies.h"
 
 namespace perseus::cli {
 namespace {
@@ -115,14 +113,14 @@ std::string DemoTraining::profile_name() const {
 }
 
 Status DemoTraining::push_profile() {
-  json::object pipeline{{"schedule", o_.schedule},
-                        {"microbatches", kMicrobatches},
-                        {"chunks", job_.chunks},
-                        {"blocking_power_w", job_.blocking_power.value()},
-                        {"transfer_latency_s", json::parse(formats::format_transfer_latency(o_.transfer_latency))}};
-  const json::object body{{"profile_csv", formats::format_profile_csv(job_.profile)},
-                          {"pipeline", std::move(pipeline)}};
-  const auto answer = server_.ask("PUT", "/v1/profiles/" + profile_name(), formats::json_text(body));
+  jobs::NamedProfile profile;
+  profile.profile_csv = formats::format_profile_csv(job_.profile);
+  profile.shape.schedule = o_.schedule;
+  profile.shape.microbatches = kMicrobatches;
+  profile.shape.chunks = job_.chunks;
+  profile.shape.blocking_power = job_.blocking_power;
+  profile.shape.transfer_latency = o_.transfer_latency;
+  const auto answer = server_.ask("PUT", "/v1/profiles/" + profile_name(), json_text(profile));
   if (!answer) return answer.error();
   return Ok{};
 }

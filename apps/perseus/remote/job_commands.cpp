@@ -1,21 +1,16 @@
 // perseus job: lists, shows, finishes and deletes a server's jobs.
-#include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
-#include <boost/json/parse.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "command_line/command.h"
-#include "io/formats/boost_json_text.h"
 #include "io/http/url.h"
 #include "remote/server_action.h"
 #include "remote/server_call.h"
+#include "server/jobs/describe.h"
 
 namespace perseus::cli {
 namespace {
-
-namespace json = boost::json;
 
 ListForm job_form() {
   using Use = ListColumn::Use;
@@ -142,33 +137,23 @@ void add_job_history(CLI::App& group, Command& command) {
 }
 
 void add_job_set(CLI::App& group, Command& command, const std::shared_ptr<std::string>& job) {
-  struct Wanted {
-    std::string domain;
-    std::optional<double> least_rate, priority;
-    bool reset = false;
-  };
-  auto wanted = std::make_shared<Wanted>();
+  auto wanted = std::make_shared<jobs::TierBody>();
   auto* set = add_action(
       group, command, "set", "Set the job's tier under the power limits of a site; what is left out stays as it is",
       [job, wanted]() -> Result<http::HttpCall> {
-        json::object tier;
-        if (!wanted->domain.empty()) tier["domain"] = wanted->domain;
-        if (wanted->least_rate) tier["least_rate"] = *wanted->least_rate;
-        if (wanted->priority) tier["priority"] = *wanted->priority;
-        if (wanted->reset) tier["reset"] = true;
-        if (tier.empty()) {
+        if (wanted->tier == jobs::Tier() && !wanted->reset) {
           return Error{ErrorCode::usage,
                        "job set: nothing to set; allowed: --domain, --least-rate, --priority, --reset"};
         }
-        return http::HttpCall{"PUT", job_path(*job, "/tier"), formats::json_text(tier)};
+        return http::HttpCall{"PUT", job_path(*job, "/tier"), json_text(*wanted)};
       },
       job);
   set->add_option("JOB", *job, kJobMeaning)->required();
   set->add_flag("--reset", wanted->reset, "First remove what was set before: the job has what it asked for again");
-  add_value(*set, "--domain NAME", wanted->domain, "Power domain");
-  add_value(*set, "--least-rate R", wanted->least_rate, "Least part of its full speed that the job accepts",
+  add_value(*set, "--domain NAME", wanted->tier.domain, "Power domain");
+  add_value(*set, "--least-rate R", wanted->tier.least_rate, "Least part of its full speed that the job accepts",
             number_within(0, 1, ""));
-  add_value(*set, "--priority N", wanted->priority, "Weight of the job per rank where watts are short",
+  add_value(*set, "--priority N", wanted->tier.priority, "Weight of the job per rank where watts are short",
             number_within(1e-3, 1e3, ""));
 }
 

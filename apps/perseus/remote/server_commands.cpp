@@ -1,21 +1,21 @@
 // perseus profile, straggler, policy: client commands for a server's /v1.
 #include <fmt/format.h>
 
-#include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
-#include "base/json_writer.h"
 #include "command_line/command.h"
-#include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
-#include "io/formats/transfer_latency_text.h"
 #include "plan/slowdown.h"
 #include "remote/server_action.h"
 #include "remote/server_call.h"
+#include "server/jobs/api_bodies.h"
+#include "server/jobs/event_text.h"
 #include "server/live/registration_checks.h"
 #include "server/policies/stragglers.h"
 
@@ -25,12 +25,8 @@ namespace {
 namespace json = boost::json;
 
 struct ProfilePush {
-  std::string name, file, schedule = "1f1b", action_table, accelerator;
-  int microbatches = 0, chunks = 0;
-  std::optional<model::TransferLatency> transfer_latency;
-  std::optional<double> blocking_power_w, switch_latency_s, split_backward;
-  bool blocking_transfers = false;
-  bool serial_transfers = false;
+  std::string file, action_table;
+  jobs::NamedProfile profile;
 };
 
 /// The path of a profile with a valid name, else the server would look for another path.
@@ -45,146 +41,125 @@ Result<http::HttpCall> profile_call(const std::string& method, const std::string
   return http::HttpCall{method, *std::move(path), ""};
 }
 
-Result<http::HttpCall> push_call(const ProfilePush& push) {
-  const auto path = profile_path(push.name);
+Result<http::HttpCall> push_call(ProfilePush push) {
+  const auto path = profile_path(push.profile.name);
   if (!path) return path.error();
-  if (push.microbatches == 0 && push.action_table.empty()) {
+  jobs::PipelineShape& shape = push.profile.shape;
+  if (shape.microbatches == 0 && push.action_table.empty()) {
     return Error{ErrorCode::usage, "--microbatches is required without --action-table"};
   }
-  const auto csv = formats::read_file(push.file);
+  auto csv = formats::read_file(push.file);
   if (!csv) return csv.error();
-  json::object pipeline{{"schedule", push.schedule}, {"microbatches", push.microbatches}};
+  push.profile.profile_csv = *std::move(csv);
   if (!push.action_table.empty()) {
-    const auto table = formats::read_file(push.action_table);
+    auto table = formats::read_file(push.action_table);
     if (!table) return table.error();
-    pipeline["action_table"] = *table;
+    shape.action_table = *std::move(table);
   }
-  if (push.chunks > 0) pipeline["chunks"] = push.chunks;
-  if (push.blocking_power_w) pipeline["blocking_power_w"] = *push.blocking_power_w;
-  if (push.transfer_latency) {
-    pipeline["transfer_latency_s"] = json::parse(formats::format_transfer_latency(*push.transfer_latency));
-  }
-  if (push.switch_latency_s) pipeline["switch_latency_s"] = *push.switch_latency_s;
-  if (push.blocking_transfers) pipeline["blocking_transfers"] = true;
-  if (push.serial_transfers) pipeline["serial_transfers"] = true;
-  if (push.split_backward) pipeline["split_backward"] = *push.split_backward;
-  json::object body{{"profile_csv", *csv}, {"pipeline", pipeline}};
-  if (!push.accelerator.empty()) body["accelerator"] = push.accelerator;
-  return http::HttpCall{"PUT", *path, formats::json_text(body)};
+  return http::HttpCall{"PUT", *path, json_text(push.profile)};
 }
 
 struct StragglerNotice {
-  std::string job, accelerator, notice;
-  std::optional<int> rank, pipeline;
-  double delay_s = 0, degree = 1;
+  jobs::SetStraggler straggler;
+  std::string id;  ///< of a notice to withdraw
 };
 
-http::HttpCall straggler_call(const StragglerNotice& notice) {
-  json::object body{{"degree", notice.degree}, {"delay_s", notice.delay_s}};
-  if (!notice.accelerator.empty()) body["accelerator"] = notice.accelerator;
-  if (notice.rank) body["rank"] = *notice.rank;
-  if (notice.pipeline) body["pipeline"] = *notice.pipeline;
-  return {"POST", notice.job.empty() ? "/v1/stragglers" : job_path(notice.job, "/stragglers"),
-          formats::json_text(body)};
+http::HttpCall straggler_call(const jobs::SetStraggler& straggler) {
+  const std::string path = straggler.job.empty() ? "/v1/stragglers" : job_path(straggler.job, "/stragglers");
+  return {"POST", path, json_text(straggler)};
 }
 
 /// "rank 5": as the server writes the target; empty: not exactly one is given.
-std::string target_of(const StragglerNotice& notice) {
-  if ((notice.accelerator.empty() ? 0 : 1) + (notice.rank ? 1 : 0) + (notice.pipeline ? 1 : 0) != 1) return "";
-  if (!notice.accelerator.empty()) return "accelerator " + notice.accelerator;
-  return notice.rank ? fmt::format("rank {}", *notice.rank) : fmt::format("pipeline {}", *notice.pipeline);
+std::string target_of(const jobs::StragglerTarget& target) {
+  const int given = (target.accelerator.empty() ? 0 : 1) + (target.rank ? 1 : 0) + (target.pipeline ? 1 : 0);
+  return given == 1 ? jobs::text_of(target) : "";
 }
 
 /// The calls that withdraw a notice by its id, or all notices of a target.
 Result<std::vector<http::HttpCall>> withdraw_calls(const http::HttpPeer& peer, const StragglerNotice& notice) {
-  const std::string target = target_of(notice);
-  if (notice.notice.empty() == target.empty() || (notice.job.empty() && notice.accelerator.empty())) {
+  const jobs::SetStraggler& straggler = notice.straggler;
+  const std::string target = target_of(straggler.target);
+  if (notice.id.empty() == target.empty() || (straggler.job.empty() && straggler.target.accelerator.empty())) {
     return Error{
         ErrorCode::usage,
         "allowed: JOB and NOTICE, or --accelerator, or --job with one of --accelerator, --rank and --pipeline"};
   }
-  const auto list = list_over_jobs(peer, notice.job, "stragglers");
+  const auto list = list_over_jobs(peer, straggler.job, "stragglers");
   if (!list) return list.error();
   std::vector<http::HttpCall> calls;
   const json::value notices = json::parse(*list);  // list_over_jobs() made it
   for (const json::value& row : notices.at("stragglers").as_array()) {
     const std::string id(row.at("id").as_string());
-    if (target.empty() ? id != notice.notice : row.at("target").as_string() != target) continue;
+    if (target.empty() ? id != notice.id : row.at("target").as_string() != target) continue;
     const std::string job(row.at("job").as_string());
     calls.push_back({"DELETE", job_path(job, "/stragglers/" + http::percent_encode(id)), ""});
   }
   if (!calls.empty()) return calls;
-  return Error{ErrorCode::not_found, fmt::format("no notice of {}", target.empty() ? notice.notice : target)};
+  return Error{ErrorCode::not_found, fmt::format("no notice of {}", target.empty() ? notice.id : target)};
 }
 
 struct PolicyChange {
-  std::string job, kind, signal, slowdown;
-  std::optional<double> watts, time_s, threshold;
-  std::optional<int> point;
+  std::string job, kind, signal_file, slowdown;
+  jobs::PowerCap cap;
+  jobs::Pin pin;
+  jobs::MaxSlowdown max_slowdown;
 };
 
-Result<http::HttpCall> policy_call(const PolicyChange& change) {
-  json::object body;
-  const std::string path = job_path(change.job, "/policies/" + change.kind);
-  if (change.watts) body["average_w"] = *change.watts;
-  if (change.time_s) body["time_s"] = *change.time_s;
-  if (change.point) body["point"] = *change.point;
-  if (!change.slowdown.empty()) {
-    const Result<double> tolerated = slowdown_of(change.slowdown);
-    if (!tolerated) return Error{tolerated.error().code, "--slowdown: " + tolerated.error().message};
-    body["slowdown"] = 1 + *tolerated;
-  }
-  if (change.threshold) body["threshold"] = *change.threshold;
-  std::string text = formats::json_text(body);
-  if (!change.signal.empty()) {
-    const auto signal = formats::read_file(change.signal);
+http::HttpCall policy_call(const PolicyChange& change, const jobs::Policy& policy) {
+  const std::string body = std::visit([](const auto& one) { return json_text(one); }, policy);
+  return {"PUT", job_path(change.job, fmt::format("/policies/{}", jobs::kind_of(policy))), body};
+}
+
+Result<http::HttpCall> max_slowdown_call(PolicyChange change) {
+  const Result<double> tolerated = slowdown_of(change.slowdown);
+  if (!tolerated) return Error{tolerated.error().code, "--slowdown: " + tolerated.error().message};
+  change.max_slowdown.slowdown = 1 + *tolerated;
+  if (!change.signal_file.empty()) {
+    const auto text = formats::read_file(change.signal_file);
+    if (!text) return text.error();
+    auto signal = jobs::parse_json_as<std::vector<jobs::MaxSlowdown::Sample>>(*text, change.signal_file);
     if (!signal) return signal.error();
-    boost::system::error_code problem;
-    if (const json::value value = json::parse(*signal, problem); problem || !value.is_array()) {
-      return Error{ErrorCode::invalid_input, fmt::format("{}: not a JSON array of {{from_s, value}}", change.signal)};
-    }
-    text = json_object([&](JsonWriter& f) {
-      f.members_of(text);
-      f.always("signal", JsonRaw{*signal});
-    });
+    change.max_slowdown.signal = *std::move(signal);
   }
-  return http::HttpCall{"PUT", path, text};
+  return policy_call(change, change.max_slowdown);
 }
 
 }  // namespace
 
 void add_profile_push(CLI::App& group, Command& command, const std::shared_ptr<ProfilePush>& push) {
+  jobs::PipelineShape& shape = push->profile.shape;
   auto* action =
       add_action(group, command, "push", "Upload a profile and its pipeline under a name; replaces an earlier one",
                  [push] { return push_call(*push); });
-  action->add_option("NAME", push->name, "Name of the profile, which jobs give (job_metadata of Zeus's client)")
+  action->add_option("NAME", push->profile.name, "Name of the profile, which jobs give (job_metadata of Zeus's client)")
       ->required();
   action
       ->add_option("PROFILE.csv", push->file,
                    "Profile: CSV with the columns stage,instruction,frequency,time,energy (MHz, s, J)")
       ->required();
-  add_value(*action, "--schedule NAME", push->schedule, "Schedule, as in 'perseus plan' (default 1f1b)")
+  add_value(*action, "--schedule NAME", shape.schedule, "Schedule, as in 'perseus plan' (default 1f1b)")
       ->transform(schedule_names());
   add_value(*action, "--action-table FILE", push->action_table, "Action table of PyTorch; replaces --schedule");
-  add_value(*action, "-m,--microbatches N", push->microbatches, "Microbatches per iteration",
+  add_value(*action, "-m,--microbatches N", shape.microbatches, "Microbatches per iteration",
             whole_number_within(1, 1 << 20));
-  add_value(*action, "--chunks N", push->chunks, "Stages per rank", whole_number_within(1, 1 << 10));
-  add_value(*action, "--blocking-power W", push->blocking_power_w, "Power of one waiting accelerator, in watts",
+  add_value(*action, "--chunks N", shape.chunks, "Stages per rank", whole_number_within(1, 1 << 10));
+  add_value(*action, "--blocking-power W", shape.blocking_power, "Power of one waiting accelerator, in watts",
             number_within(0, 1e6, "W"));
-  add_transfer_latency(*action, "Latency of transfers between ranks, in seconds, as in 'perseus plan'",
-                       [push](const model::TransferLatency& latency) { push->transfer_latency = latency; });
-  add_value(*action, "--switch-latency S", push->switch_latency_s,
+  add_transfer_latency(
+      *action, "Latency of transfers between ranks, in seconds, as in 'perseus plan'",
+      [push](const model::TransferLatency& latency) { push->profile.shape.transfer_latency = latency; });
+  add_value(*action, "--switch-latency S", shape.switch_latency,
             "Time until a clock change takes effect, in seconds (default: measured by the job's ranks)",
             number_within(0, 1e6, "s"));
-  action->add_flag("--blocking-transfers", push->blocking_transfers,
+  action->add_flag("--blocking-transfers", shape.blocking_transfers,
                    "A sending rank waits until the transfer ends (default: it computes meanwhile)");
-  action->add_flag("--serial-transfers", push->serial_transfers,
+  action->add_flag("--serial-transfers", shape.serial_transfers,
                    "A link carries one transfer per direction at a time (default: transfers do not delay each other)");
-  add_value(*action, "--split-backward F", push->split_backward,
+  add_value(*action, "--split-backward F", shape.split_backward,
             "Derive input_gradient and weight_gradient from the profile's backward: input_gradient takes this "
             "fraction of it",
             number_within(1e-6, 1 - 1e-6, ""));
-  add_value(*action, "--accelerator TEXT", push->accelerator, "Description of the measured accelerator");
+  add_value(*action, "--accelerator TEXT", push->profile.accelerator, "Description of the measured accelerator");
 }
 
 ListForm learned_form() {
@@ -212,8 +187,9 @@ void add_profile(CLI::App& app, Command& command) {
                   [](const http::HttpPeer& peer) {
                     return call_server(peer, {"GET", "/v1/profiles", ""});
                   });
-  add_action(*group, command, "show", "Show a named profile", [push] { return profile_call("GET", push->name); })
-      ->add_option("NAME", push->name, "Name of the profile")
+  add_action(*group, command, "show", "Show a named profile",
+             [push] { return profile_call("GET", push->profile.name); })
+      ->add_option("NAME", push->profile.name, "Name of the profile")
       ->required();
   add_list_action(*group, command, "learned",
                   "List learned profiles, which later runs of the same model in the same team try first",
@@ -222,13 +198,13 @@ void add_profile(CLI::App& app, Command& command) {
                   });
   add_action(*group, command, "forget", "Delete a learned profile; later runs measure again",
              [push] {
-               return http::HttpCall{"DELETE", "/v1/learned_profiles/" + http::percent_encode(push->name), ""};
+               return http::HttpCall{"DELETE", "/v1/learned_profiles/" + http::percent_encode(push->profile.name), ""};
              })
-      ->add_option("ID", push->name, "Id of the learned profile, as 'learned' prints it")
+      ->add_option("ID", push->profile.name, "Id of the learned profile, as 'learned' prints it")
       ->required();
   add_action(*group, command, "remove", "Delete a named profile; jobs that use it keep their copy",
-             [push] { return profile_call("DELETE", push->name); })
-      ->add_option("NAME", push->name, "Name of the profile")
+             [push] { return profile_call("DELETE", push->profile.name); })
+      ->add_option("NAME", push->profile.name, "Name of the profile")
       ->required();
 }
 
@@ -246,16 +222,19 @@ void add_straggler_list(CLI::App& group, Command& command, const std::shared_ptr
                        {"DEGREE", "degree"},
                        {"AGE", "at_s", Use::table, Kind::age}},
                       6};
-  add_list_action(group, command, "list", "List stragglers", form, [notice](const http::HttpPeer& peer) {
-    return list_over_jobs(peer, notice->job, "stragglers");
-  })->add_option("JOB", notice->job, "Only stragglers of this job, by its id or name (default: of all live jobs)");
+  add_list_action(
+      group, command, "list", "List stragglers", form,
+      [notice](const http::HttpPeer& peer) { return list_over_jobs(peer, notice->straggler.job, "stragglers"); })
+      ->add_option("JOB", notice->straggler.job,
+                   "Only stragglers of this job, by its id or name (default: of all live jobs)");
 }
 
-void add_target_options(CLI::App& action, StragglerNotice& notice) {
-  add_value(action, "--job JOB", notice.job, "Job of the straggler; not needed with --accelerator");
-  add_value(action, "--accelerator ID", notice.accelerator, "Accelerator that straggles");
-  add_value(action, "--rank R", notice.rank, "Rank of the job that straggles", whole_number_within(0, 1 << 24));
-  add_value(action, "--pipeline P", notice.pipeline, "Pipeline of the job that straggles",
+void add_target_options(CLI::App& action, jobs::SetStraggler& straggler) {
+  add_value(action, "--job JOB", straggler.job, "Job of the straggler; not needed with --accelerator");
+  add_value(action, "--accelerator ID", straggler.target.accelerator, "Accelerator that straggles");
+  add_value(action, "--rank R", straggler.target.rank, "Rank of the job that straggles",
+            whole_number_within(0, 1 << 24));
+  add_value(action, "--pipeline P", straggler.target.pipeline, "Pipeline of the job that straggles",
             whole_number_within(0, 1 << 24));
 }
 
@@ -266,23 +245,23 @@ void add_straggler(CLI::App& app, Command& command) {
                           "  perseus straggler withdraw --accelerator GPU-8f2c\n"
                           "  perseus straggler list\n");
   auto notice = std::make_shared<StragglerNotice>();
-  const std::shared_ptr<std::string> job(notice, &notice->job);
+  const std::shared_ptr<std::string> job(notice, &notice->straggler.job);
   add_straggler_list(*group, command, notice);
   auto* set = add_action(
       *group, command, "set", "Report a straggler; degree 1: back to normal",
-      [notice] { return straggler_call(*notice); }, job);
-  add_target_options(*set, *notice);
-  add_value(*set, "--delay S", notice->delay_s, "Time until the notice takes effect, in seconds (default: now)",
+      [notice] { return straggler_call(notice->straggler); }, job);
+  add_target_options(*set, notice->straggler);
+  add_value(*set, "--delay S", notice->straggler.delay, "Time until the notice takes effect, in seconds (default: now)",
             number_within(0, policies::kMaxDelay_s, "s"));
-  add_value(*set, "--degree X", notice->degree, "Degree: how many times slower than normal",
+  add_value(*set, "--degree X", notice->straggler.degree, "Degree: how many times slower than normal",
             number_within(1, policies::kMaxDegree, ""))
       ->required();
   auto* withdraw = group->add_subcommand("withdraw", "Withdraw a notice, or all notices of a target");
   const auto peer = add_server_options(*withdraw);
   add_json_flag(*withdraw, command);
-  add_target_options(*withdraw, *notice);
-  withdraw->add_option("JOB", notice->job, kJobMeaning);
-  withdraw->add_option("NOTICE", notice->notice, "Id of the notice, as 'list' prints it");
+  add_target_options(*withdraw, notice->straggler);
+  withdraw->add_option("JOB", notice->straggler.job, kJobMeaning);
+  withdraw->add_option("NOTICE", notice->id, "Id of the notice, as 'list' prints it");
   withdraw->callback([peer, notice, &command] {
     command.run = [peer, notice, &command]() -> Result<int> {
       const auto calls = withdraw_calls(*peer, *notice);
@@ -318,33 +297,29 @@ void add_policy(CLI::App& app, Command& command) {
   auto change = std::make_shared<PolicyChange>();
   const std::shared_ptr<std::string> job(change, &change->job);
   add_policy_list(*group, command, change);
-  const auto make = [change](std::string kind) {
-    return [change, kind = std::move(kind)] {
-      change->kind = kind;
-      return policy_call(*change);
-    };
-  };
-  auto* cap =
-      add_action(*group, command, "power-cap", "Limit the average power of the whole job", make("power_cap"), job);
+  auto* cap = add_action(
+      *group, command, "power-cap", "Limit the average power of the whole job",
+      [change] { return policy_call(*change, change->cap); }, job);
   cap->add_option("JOB", change->job, kJobMeaning)->required();
-  add_value(*cap, "--average-power W", change->watts, "Largest average power of the whole job, in watts",
+  add_value(*cap, "--average-power W", change->cap.average, "Largest average power of the whole job, in watts",
             number_within(0, 1e12, "W"))
       ->required();
-  auto* pin =
-      add_action(*group, command, "pin", "Fix the iteration time, whatever the stragglers", make("pinned"), job);
+  auto* pin = add_action(
+      *group, command, "pin", "Fix the iteration time, whatever the stragglers",
+      [change] { return policy_call(*change, change->pin); }, job);
   pin->add_option("JOB", change->job, kJobMeaning)->required();
-  add_value(*pin, "--time S", change->time_s, "Iteration time, in seconds", number_within(0, 1e9, "s"));
-  add_value(*pin, "--point N", change->point, "Point of pipeline 0's frontier whose time to use; replaces --time",
+  add_value(*pin, "--time S", change->pin.time, "Iteration time, in seconds", number_within(0, 1e9, "s"));
+  add_value(*pin, "--point N", change->pin.point, "Point of pipeline 0's frontier whose time to use; replaces --time",
             whole_number_within(0, 1000000));
-  auto* slow =
-      add_action(*group, command, "max-slowdown",
-                 "Tolerate a slowdown, always or while a price or carbon signal is high", make("max_slowdown"), job);
+  auto* slow = add_action(
+      *group, command, "max-slowdown", "Tolerate a slowdown, always or while a price or carbon signal is high",
+      [change] { return max_slowdown_call(*change); }, job);
   slow->add_option("JOB", change->job, kJobMeaning)->required();
   add_slowdown_option(*slow, change->slowdown)->required();
-  add_value(*slow, "--threshold V", change->threshold,
+  add_value(*slow, "--threshold V", change->max_slowdown.threshold,
             "Value of the signal above which the slowdown is tolerated; requires --signal",
             number_within(-1e12, 1e12, ""));
-  add_value(*slow, "--signal FILE", change->signal,
+  add_value(*slow, "--signal FILE", change->signal_file,
             "Signal as JSON: [{\"from_s\": 1790000000, \"value\": 95.5}, ...] (default: always in force)");
   auto* clear = add_action(
       *group, command, "clear", "Remove a policy",

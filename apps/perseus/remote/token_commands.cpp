@@ -1,25 +1,23 @@
 // perseus token: creates, lists and revokes a server's tokens.
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/json/object.hpp>
 #include <memory>
 
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "command_line/command.h"
-#include "io/formats/boost_json_text.h"
 #include "remote/server_action.h"
 #include "remote/server_call.h"
 #include "serve/server_store.h"
 #include "server/access/tokens.h"
+#include "server/jobs/api_bodies.h"
 
 namespace perseus::cli {
 namespace {
 
-namespace json = boost::json;
-
 struct TokenOptions {
-  std::string role, job, name, team, id, required, data, database;
+  jobs::TokenBody token;
+  std::string id, required, data, database;
   std::optional<double> expires_days;
 };
 constexpr double kDay_s = 86400;
@@ -50,10 +48,10 @@ Status change_store(const TokenOptions& options,
 Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
   const double now_s = SystemClock().now_s();
   store::TokenRow wanted;
-  wanted.role = options.role;
-  wanted.job = options.job;
-  wanted.name = options.name;
-  wanted.team = options.team;
+  wanted.role = options.token.role;
+  wanted.job = options.token.job;
+  wanted.name = options.token.name;
+  wanted.team = options.token.team;
   if (const Status possible = access::check_token(wanted); !possible) return possible.error();
   if (options.expires_days) wanted.expires_s = now_s + *options.expires_days * kDay_s;
   const access::NewToken token = access::make_token(std::move(wanted), now_s);
@@ -93,12 +91,12 @@ void add_token(CLI::App& app, Command& command) {
   auto options = std::make_shared<TokenOptions>();
   auto* create = group->add_subcommand("create", "Create a token; the secret is printed once");
   const auto peer = add_server_options(*create);
-  add_value(*create, "--role ROLE", options->role, "job, infrastructure or read-only",
+  add_value(*create, "--role ROLE", options->token.role, "job, infrastructure or read-only",
             CLI::IsMember({"job", "infrastructure", "read-only"}).description(""))
       ->required();
-  add_value(*create, "--job JOB", options->job, "Job to which the token is limited");
-  add_value(*create, "--name TEXT", options->name, "Description of the token's owner");
-  add_value(*create, "--team TEXT", options->team, "Team within which jobs share learned profiles");
+  add_value(*create, "--job JOB", options->token.job, "Job to which the token is limited");
+  add_value(*create, "--name TEXT", options->token.name, "Description of the token's owner");
+  add_value(*create, "--team TEXT", options->token.team, "Team within which jobs share learned profiles");
   add_value(*create, "--expires-days DAYS", options->expires_days, "Days until the token expires (default: never)",
             CLI::Range(1e-3, 36500.0).description(""));
   add_store_options(*create, *options,
@@ -107,10 +105,8 @@ void add_token(CLI::App& app, Command& command) {
   create->callback([peer, options, &command] {
     command.run = [peer, options, &command]() -> Result<int> {
       if (!options->data.empty() || !options->database.empty()) return create_token_in_store(*options, command.json);
-      json::object body{
-          {"role", options->role}, {"job", options->job}, {"name", options->name}, {"team", options->team}};
-      if (options->expires_days) body["expires_in_s"] = *options->expires_days * kDay_s;
-      return print_answer(*peer, call_server(*peer, {"POST", "/v1/tokens", formats::json_text(body)}), command.json);
+      if (options->expires_days) options->token.expires_in_s = *options->expires_days * kDay_s;
+      return print_answer(*peer, call_server(*peer, {"POST", "/v1/tokens", json_text(options->token)}), command.json);
     };
   });
   add_list_action(*group, command, "list", "List tokens, without their secrets", token_form(),

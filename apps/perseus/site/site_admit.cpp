@@ -1,26 +1,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/error_table.h"
+#include "base/json_writer.h"
 #include "command_line/command.h"
 #include "command_line/interrupt.h"
-#include "io/formats/boost_json_text.h"
 #include "io/formats/json_reader.h"
 #include "remote/server_action.h"
 #include "remote/server_call.h"
+#include "server/jobs/site_admission.h"
 #include "site/site_actions.h"
 
 namespace perseus::cli {
 namespace {
-
-namespace json = boost::json;
 
 constexpr double kAskAgain_s = 2, kLongestWait_s = 7 * 86400;
 constexpr double kMostAcceleratorWatts = 1e5;
@@ -29,28 +26,9 @@ constexpr std::int64_t kMostAccelerators = 1 << 20;
 constexpr ErrorCode kWaits = ErrorCode::conflict, kRefused = ErrorCode::too_large;
 
 struct AdmitArguments {
-  std::string job, team, domain, profile, like_job;
-  std::vector<std::string> hosts;
-  std::int64_t accelerators = 0;
-  std::optional<double> accelerator_w, least_rate;
+  jobs::AdmissionRequest request;
   double wait_s = 0;
-  bool dry_run = false;
 };
-
-std::string body_of(const AdmitArguments& arguments) {
-  json::object body{{"job", arguments.job}, {"accelerators", arguments.accelerators}};
-  for (const auto& [member, text] : {std::pair{"team", arguments.team},
-                                     {"domain", arguments.domain},
-                                     {"profile", arguments.profile},
-                                     {"like_job", arguments.like_job}}) {
-    if (!text.empty()) body[member] = text;
-  }
-  if (!arguments.hosts.empty()) body["hosts"] = json::array(arguments.hosts.begin(), arguments.hosts.end());
-  if (arguments.accelerator_w) body["accelerator_w"] = *arguments.accelerator_w;
-  if (arguments.least_rate) body["least_rate"] = *arguments.least_rate;
-  if (arguments.dry_run) body["dry_run"] = true;
-  return formats::json_text(body);
-}
 
 /// What a server answers, as far as it decides about the next step.
 struct AdmissionAnswer {
@@ -121,12 +99,13 @@ std::optional<int> exit_code_of(const AdmissionAnswer& answer, bool dry_run, boo
 }
 
 Result<int> run_admit(const http::HttpPeer& peer, AdmitArguments arguments, bool as_json) {
-  if (!arguments.like_job.empty()) {
-    auto meant = job_meant(peer, arguments.like_job);
+  jobs::AdmissionRequest& request = arguments.request;
+  if (!request.like_job.empty()) {
+    auto meant = job_meant(peer, request.like_job);
     if (!meant) return meant.error();
-    arguments.like_job = *std::move(meant);
+    request.like_job = *std::move(meant);
   }
-  const http::HttpCall call{"POST", "/v1/site/admission", body_of(arguments)};
+  const http::HttpCall call{"POST", "/v1/site/admission", json_text(request)};
   const UnsteppedClock clock;
   const double until_s = clock.now_s() + arguments.wait_s;
   std::string last_line;
@@ -142,8 +121,8 @@ Result<int> run_admit(const http::HttpPeer& peer, AdmitArguments arguments, bool
       } else {
         const auto answer = answer_in(*body);
         if (!answer) return answer.error();
-        line = line_of(*answer, arguments.dry_run);
-        if (const auto code = exit_code_of(*answer, arguments.dry_run, over)) {
+        line = line_of(*answer, request.dry_run);
+        if (const auto code = exit_code_of(*answer, request.dry_run, over)) {
           print((as_json ? *body : line) + "\n");
           return *code;
         }
@@ -171,32 +150,33 @@ std::string admit_footer() {
 void add_site_admit(CLI::App& group, Command& command) {
   auto* admit = group.add_subcommand("admit", "Reserve the watts of a job before it starts, and wait for them");
   const auto arguments = std::make_shared<AdmitArguments>();
-  add_value(*admit, "--job NAME", arguments->job, "Name that the job will register with")->required();
-  add_value(*admit, "--team NAME", arguments->team,
+  jobs::AdmissionRequest& request = arguments->request;
+  add_value(*admit, "--job NAME", request.job, "Name that the job will register with")->required();
+  add_value(*admit, "--team NAME", request.team,
             "Team of the token that will register it, or the id of a token without one (default: "
             "an operator registers it)");
-  auto* domain = admit->add_option("--domain", arguments->domain, "Domain of the site (default: around the hosts)");
+  auto* domain = admit->add_option("--domain", request.domain, "Domain of the site (default: around the hosts)");
   domain->type_name("NAME");
-  add_value(*admit, "--host NAME", arguments->hosts, "Host on which it will run; repeatable")->excludes(domain);
-  add_value(*admit, "--accelerators N", arguments->accelerators, "How many accelerators it will use",
+  add_value(*admit, "--host NAME", request.hosts, "Host on which it will run; repeatable")->excludes(domain);
+  add_value(*admit, "--accelerators N", request.accelerators, "How many accelerators it will use",
             whole_number_within(1, kMostAccelerators))
       ->required();
-  auto* watts = admit->add_option("--accelerator-power", arguments->accelerator_w,
+  auto* watts = admit->add_option("--accelerator-power", request.accelerator_power,
                                   "Power of each at maximum clock (default: accelerator_w of its domain)");
   watts->type_name("W")->check(number_within(0, kMostAcceleratorWatts, "W"));
   auto* profile =
-      admit->add_option("--profile", arguments->profile, "Stored profile whose power at maximum clock counts instead");
+      admit->add_option("--profile", request.profile, "Stored profile whose power at maximum clock counts instead");
   profile->type_name("NAME")->excludes(watts);
-  add_value(*admit, "--like-job JOB", arguments->like_job,
+  add_value(*admit, "--like-job JOB", request.like_job,
             "Job, running or ended, whose power at maximum clock counts instead")
       ->excludes(watts)
       ->excludes(profile);
-  add_value(*admit, "--least-rate R", arguments->least_rate,
+  add_value(*admit, "--least-rate R", request.least_rate,
             "Rate that it will register as its least (default: that of the site), for announced falls of limits",
             number_within(0, 1, ""));
   add_default(*admit, "--wait S", arguments->wait_s, "Ask again for this long until it is admitted and ready",
               number_within(0, kLongestWait_s, "s"));
-  admit->add_flag("--dry-run", arguments->dry_run, "Ask whether it would be admitted; reserve nothing");
+  admit->add_flag("--dry-run", request.dry_run, "Ask whether it would be admitted; reserve nothing");
   const auto peer = add_server_options(*admit);
   add_json_flag(*admit, command);
   admit->footer(admit_footer());

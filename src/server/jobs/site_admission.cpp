@@ -8,18 +8,6 @@
 
 namespace perseus::jobs {
 
-void describe(auto& f, formats::MaybeConst<AdmissionRequest> auto& s) {
-  f.always("job", s.job);
-  f("team", s.team);
-  f("domain", s.domain);
-  f("hosts", s.hosts);
-  f.always("accelerators", s.accelerators);
-  f("accelerator_w", s.accelerator_power);
-  f("profile", s.profile);
-  f("like_job", s.like_job);
-  f("least_rate", s.least_rate);
-  f("dry_run", s.dry_run);
-}
 void describe(auto& f, formats::MaybeConst<Reservation> auto& s) {
   f.always("job", s.job);
   f("team", s.team);

@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "io/formats/described_json.h"
 #include "server/jobs/site_document.h"
 
 namespace perseus::jobs {
@@ -34,6 +35,18 @@ struct AdmissionRequest {
   std::string team = {};  ///< as Reservation::team
 };
 
+void describe(auto& f, formats::MaybeConst<AdmissionRequest> auto& s) {
+  f.always("job", s.job);
+  f("team", s.team);
+  f("domain", s.domain);
+  f("hosts", s.hosts);
+  f.always("accelerators", s.accelerators);
+  f("accelerator_w", s.accelerator_power);
+  f("profile", s.profile);
+  f("like_job", s.like_job);
+  f("least_rate", s.least_rate);
+  f("dry_run", s.dry_run);
+}
 /// Watts kept for a job that has not started yet.
 struct Reservation {
   std::string job;
