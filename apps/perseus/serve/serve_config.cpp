@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
+#include <optional>
+#include <type_traits>
 
 #include "base/split.h"
 #include "io/formats/file.h"
@@ -17,51 +21,82 @@
 namespace perseus::cli {
 namespace {
 
-template <class Number>
-auto number(Number ServeConfig::*member, double least, double most) {
+constexpr int kSecondsOfDay = 86400, kBytesOfMegabyte = 1'000'000;
+
+/// Where an option of a part is.
+template <class Part, class Owner, class Option>
+auto in(Part ServeConfig::*part, Option Owner::*option) {
+  return [=](ServeConfig& config) -> Option& { return config.*part.*option; };
+}
+auto held(std::size_t access::HeldLimits::*limit) {
+  return [=](ServeConfig& config) -> std::size_t& { return config.api.held.*limit; };
+}
+
+/// `option`: where it is; a number within the limits, in `unit` of the option's.
+template <class Where>
+auto number(Where option, double least, double most, int unit = 1) {
   return [=](ServeConfig& config, const std::string& text) -> Status {
+    using Number = std::remove_reference_t<std::invoke_result_t<Where, ServeConfig&>>;
     const auto value = formats::number_in<Number>(text);
     if (!value || !(static_cast<double>(*value) >= least && static_cast<double>(*value) <= most)) {
       return Error{ErrorCode::usage, fmt::format("'{}' is not a number from {:.10g} to {:.10g}", text, least, most)};
     }
-    config.*member = *value;
+    std::invoke(option, config) = *value * static_cast<Number>(unit);
     return Ok{};
   };
 }
 
-auto text(std::string ServeConfig::*member) {
+template <class Where>
+auto text(Where option) {
   return [=](ServeConfig& config, const std::string& value) -> Status {
-    config.*member = value;
+    std::invoke(option, config) = value;
     return Ok{};
   };
+}
+
+/// 0: unknown.
+auto factor(std::optional<double> jobs::EnergyFactors::*member) {
+  return [=](ServeConfig& config, const std::string& text) -> Status {
+    std::optional<double>& known = config.api.factors.*member;
+    Status set = number([&](ServeConfig&) -> double& { return known.emplace(); }, 0, 1e6)(config, text);
+    if (known == 0.0) known.reset();
+    return set;
+  };
+}
+
+Status request_time(ServeConfig& config, const std::string& text) {
+  int time_s = 0;
+  Status set = number([&](ServeConfig&) -> int& { return time_s; }, 1, 3600)(config, text);
+  config.http.request_time = std::chrono::seconds(time_s);
+  return set;
 }
 
 /// Names of hosts, separated by commas.
 Status hosts(ServeConfig& config, const std::string& value) {
-  config.hosts.clear();
+  config.api.hosts.clear();
   if (value.empty()) return Ok{};
   for (const std::string_view name : split(value, ',')) {
     if (name.empty() || name.find_first_of(" \t:/") != std::string::npos) {
       return Error{ErrorCode::usage, fmt::format("'{}' is not a host name without port", name)};
     }
-    config.hosts.emplace_back(name);
+    config.api.hosts.emplace_back(name);
   }
   return Ok{};
 }
 
 Status alert_webhook(ServeConfig& config, const std::string& value) {
-  config.alert_webhook = value;
+  config.service.alert_receiver.url = value;
   return value.empty() ? Status(Ok{}) : alerts::check_receiver_url(value);
 }
 
 /// The file's only line.
 Status alert_token(ServeConfig& config, const std::string& file) {
-  config.alert_webhook_token = file;
-  config.alert_token.clear();
+  std::string& token = config.service.alert_receiver.token;
+  token.clear();
   if (file.empty()) return Ok{};
-  auto token = read_secret(file);
-  if (!token) return token.error();
-  config.alert_token = *std::move(token);
+  auto secret = read_secret(file);
+  if (!secret) return secret.error();
+  token = *std::move(secret);
   return Ok{};
 }
 
@@ -78,7 +113,7 @@ Status log_level(ServeConfig& config, const std::string& value) {
 Status slowdown(ServeConfig& config, const std::string& value) {
   const Result<double> tolerated = slowdown_of(value);
   if (!tolerated) return tolerated.error();
-  config.slowdown = *tolerated;
+  config.service.slowdown = *tolerated;
   return Ok{};
 }
 
@@ -153,9 +188,13 @@ Status apply(const std::map<std::string, Setting>& settings, ServeConfig& config
 }
 
 using ConfigKeys = std::vector<ConfigKey>;
+using C = ServeConfig;
+using S = service::ServiceOptions;
+using A = routes::ApiOptions;
+using H = http::HttpServerOptions;
+using L = access::HeldLimits;
 
 ConfigKeys listening_and_storage_settings() {
-  using C = ServeConfig;
   return {
       {"listen", "HOST:PORT", "127.0.0.1:7787",
        "address and port to listen on, * for all of IPv4 and IPv6; beyond loopback only with tokens", text(&C::listen),
@@ -172,95 +211,91 @@ ConfigKeys listening_and_storage_settings() {
 }
 
 ConfigKeys planning_settings() {
-  using C = ServeConfig;
   return {
-      {"workers", "N", "1", "planners at a time; only refinements run at lower priority", number(&C::workers, 1, 1024),
-       true},
+      {"workers", "N", "1", "planners at a time; only refinements run at lower priority",
+       number(in(&C::service, &S::planners), 1, 1024), true},
       {"plan_deadlines", "N", "1000", "approximate number of points of a frontier",
-       number(&C::plan_deadlines, 2, 100000), true},
+       number(in(&C::service, &S::plan_deadlines), 2, 100000), true},
       {"planning_budget_s", "S", "600", "most CPU seconds to plan one pipeline",
-       number(&C::planning_budget_s, 0.001, 1e6)},
+       number(in(&C::service, &S::planning_budget_s), 0.001, 1e6)},
       {"slowdown", "PERCENT", "0%",
        "slowdown to tolerate against everything at maximum clock, for jobs without a max_slowdown policy", slowdown},
       {"profiling_tolerance_pct", "P", "0.15",
        "expected energy loss of the plan, in percent, below which online profiling ends",
-       number(&C::profiling_tolerance_pct, 0.001, 100)},
+       number(in(&C::service, &S::profiling_tolerance_pct), 0.001, 100)},
       {"profiling_iterations", "N", "60", "iterations after which online profiling ends in any case",
-       number(&C::profiling_iterations, 1, 100000)},
+       number(in(&C::service, &S::profiling_iterations), 1, 100000)},
       {"profiling_slowdown", "P", "5", "largest mean slowdown during online profiling, in percent",
-       number(&C::profiling_slowdown, 0.01, 1000)},
+       number(in(&C::service, &S::profiling_slowdown_pct), 0.01, 1000)},
       {"profiling_worst_slowdown", "P", "30", "largest slowdown of one iteration during online profiling, in percent",
-       number(&C::profiling_worst_slowdown, 0.01, 1000)},
+       number(in(&C::service, &S::profiling_worst_slowdown_pct), 0.01, 1000)},
       {"switch_latency", "S", "0",
        "time until a clock change takes effect, in seconds, if profile, job and ranks do not give it",
-       number(&C::switch_latency, 0, 1e6), true},
+       number(in(&C::service, &S::switch_latency_s), 0, 1e6), true},
   };
 }
 
 ConfigKeys retention_settings() {
-  using C = ServeConfig;
   return {
       {"idle_expiry_s", "S", "604800", "seconds without a request after which a job expires",
-       number(&C::idle_expiry_s, 1, 1e10)},
+       number(in(&C::service, &S::idle_expiry_s), 1, 1e10)},
       {"keep_finished_days", "D", "365", "days after its end when a job is removed with its log; 0: never",
-       number(&C::keep_finished_days, 0, 36500)},
+       number(in(&C::service, &S::keep_finished_s), 0, 36500, kSecondsOfDay)},
       {"keep_finished_mb", "MB", "1000",
        "size of all jobs' logs above which the oldest ended jobs are removed, in MB; 0: unlimited",
-       number(&C::keep_finished_mb, 0, 1e8)},
+       number(in(&C::service, &S::keep_finished_bytes), 0, 1e8, kBytesOfMegabyte)},
       {"keep_unused_days", "D", "30", "days without use after which a profile or frontier is removed; 0: never",
-       number(&C::keep_unused_days, 0, 36500)},
+       number(in(&C::service, &S::keep_unused_s), 0, 36500, kSecondsOfDay)},
   };
 }
 
 ConfigKeys limit_settings() {
-  using C = ServeConfig;
   return {
-      {"max_ranks", "N", "131072", "most ranks of one job", number(&C::max_ranks, 1, 1 << 24)},
-      {"max_connections", "N", "20000", "most open connections", number(&C::max_connections, 1, 1 << 24)},
+      {"max_ranks", "N", "131072", "most ranks of one job", number(in(&C::service, &S::max_ranks), 1, 1 << 24)},
+      {"max_connections", "N", "20000", "most open connections", number(in(&C::http, &H::connections), 1, 1 << 24)},
       {"max_connections_per_address", "N", "5000",
        "most open connections from one address (IPv6: one /64); loopback: unlimited",
-       number(&C::max_connections_per_address, 1, 1 << 24)},
+       number(in(&C::http, &H::connections_per_address), 1, 1 << 24)},
       {"max_wait_s", "S", "600",
        "longest wait for a plan, in seconds; a wait ends after half of this to all of it, and the rank repeats it",
-       number(&C::max_wait_s, 1, 86400)},
+       number(in(&C::api, &A::longest_wait_s), 1, 86400)},
       {"max_waits_per_token", "N", "16384", "most ranks that wait with one token",
-       number(&C::max_waits_per_token, 1, 1 << 24)},
+       number(held(&L::waits_per_token), 1, 1 << 24)},
       {"metrics_jobs", "N", "50", "jobs with series of their own in /metrics, by power; the others are summed",
-       number(&C::metrics_jobs, 0, 10'000), true},
+       number(in(&C::api, &A::metrics_jobs), 0, 10'000), true},
       {"max_live_jobs_per_token", "N", "1000", "most live jobs registered with one token",
-       number(&C::max_live_jobs_per_token, 1, 1 << 24)},
+       number(in(&C::api, &A::jobs_per_token), 1, 1 << 24)},
       {"max_ranks_per_token", "N", "1048576", "most ranks of one token's live jobs together",
-       number(&C::max_ranks_per_token, 1, 1 << 30)},
+       number(in(&C::api, &A::ranks_per_token), 1, 1 << 30)},
       {"max_stored_mb_per_token", "MB", "2000",
        "size of one token's job logs, profiles and frontiers, in MB, above which new jobs and profiles are refused",
-       number(&C::max_stored_mb_per_token, 1, 1 << 30)},
+       number(in(&C::api, &A::stored_bytes_per_token), 1, 1 << 30, kBytesOfMegabyte)},
       {"max_planner_s_per_token", "S", "1800",
        "CPU seconds of planning per hour for one team or token, above which all others come first",
-       number(&C::max_planner_s_per_token, 0.001, 1e9)},
+       number(in(&C::service, &S::planner_s_per_owner), 0.001, 1e9)},
       {"max_streams_per_token", "N", "256", "most open event streams of one token",
-       number(&C::max_streams_per_token, 1, 1 << 24)},
+       number(held(&L::streams_per_token), 1, 1 << 24)},
       {"max_streams_per_address", "N", "256", "most open event streams from one address; loopback: unlimited",
-       number(&C::max_streams_per_address, 1, 1 << 24)},
+       number(held(&L::streams_per_address), 1, 1 << 24)},
   };
 }
 
 ConfigKeys request_settings() {
-  using C = ServeConfig;
   return {
-      {"max_body_mb", "N", "16", "largest body of a request, in MB", number(&C::max_body_mb, 1, 1024)},
-      {"request_time_s", "S", "20", "seconds within which a client must send a request",
-       number(&C::request_time_s, 1, 3600)},
+      {"max_body_mb", "N", "16", "largest body of a request, in MB",
+       number(
+           [](C & config) -> auto& { return config.http.limits.body_bytes; }, 1, 1024, 1 << 20)},
+      {"request_time_s", "S", "20", "seconds within which a client must send a request", request_time},
       {"grace_s", "S", "10", "seconds to finish requests under way after a signal to stop",
        number(&C::grace_s, 0, 3600)},
   };
 }
 
 ConfigKeys alert_settings() {
-  using C = ServeConfig;
   return {
       {"alert_after_s", "S", "300",
        "seconds for which a condition must hold before its alert is raised, or be gone before it is resolved",
-       number(&C::alert_after_s, 0.1, 1e6)},
+       number(in(&C::service, &S::alert_after_s), 0.1, 1e6)},
       {"alert_webhook", "URL", "", "URL to which alerts are sent, in the format of Prometheus Alertmanager",
        alert_webhook},
       {"alert_webhook_token", "FILE", "", "file with the bearer token for alert_webhook", alert_token},
@@ -268,13 +303,13 @@ ConfigKeys alert_settings() {
 }
 
 ConfigKeys dashboard_and_log_settings() {
-  using C = ServeConfig;
   return {
       {"price_per_kwh", "P", "0", "price of energy for the dashboard, per kWh; 0: unknown",
-       number(&C::price_per_kwh, 0, 1e6)},
-      {"currency", "TEXT", "", "currency of price_per_kwh", text(&C::currency)},
+       factor(&jobs::EnergyFactors::price_per_kwh)},
+      {"currency", "TEXT", "", "currency of price_per_kwh",
+       text([](C & config) -> auto& { return config.api.factors.currency; })},
       {"carbon_g_per_kwh", "G", "0", "carbon intensity for the dashboard, in g per kWh; 0: unknown",
-       number(&C::carbon_g_per_kwh, 0, 1e6)},
+       factor(&jobs::EnergyFactors::carbon_g_per_kwh)},
       {"log_level", "LEVEL", "info", "lowest level to log: debug, info, warning or error", log_level},
       {"log_file", "FILE", "", "file to append the log to, instead of standard error; SIGHUP opens it again",
        text(&C::log_file)},
@@ -313,6 +348,8 @@ namespace {
 
 Result<ServeConfig> config_of(const std::map<std::string, Setting>& settings) {
   ServeConfig config;
+  config.service.keep_minutes_s = kSecondsOfDay;
+  config.service.keep_hours_s = 365 * kSecondsOfDay;
   if (const Status set = apply(settings, config); !set) return set.error();
   if (config.data.empty() == config.database.empty()) {
     return Error{

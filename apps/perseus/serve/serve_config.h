@@ -24,18 +24,13 @@
 namespace perseus::cli {
 
 struct ServeConfig {
-  std::string listen, data, database, tls_certificate, tls_key, log_level, log_file, currency, alert_webhook,
-      alert_webhook_token;
-  double idle_expiry_s = 0, keep_finished_days = 0, keep_unused_days = 0, grace_s = 0, price_per_kwh = 0,
-         carbon_g_per_kwh = 0, profiling_tolerance_pct = 0, profiling_slowdown = 0, profiling_worst_slowdown = 0,
-         slowdown = 0, switch_latency = 0, alert_after_s = 0, planning_budget_s = 0, max_wait_s = 0,
-         max_planner_s_per_token = 0;
-  int workers = 0, max_connections = 0, max_connections_per_address = 0, max_waits_per_token = 0,
-      max_live_jobs_per_token = 0, metrics_jobs = 0, max_ranks_per_token = 0, max_streams_per_token = 0,
-      max_streams_per_address = 0, max_body_mb = 0, max_ranks = 0, request_time_s = 0, plan_deadlines = 0,
-      profiling_iterations = 0, keep_finished_mb = 0, max_stored_mb_per_token = 0;
-  std::vector<std::string> hosts;
-  std::string alert_token;                   ///< content of the file alert_webhook_token
+  std::string listen, data, database, tls_certificate, tls_key, log_level, log_file;
+  double grace_s = 0;
+  // Of the parts; members without a setting keep their default. All of a part's limits are in them, so they serve the
+  // start and a reload.
+  http::HttpServerOptions http;
+  service::ServiceOptions service;
+  routes::ApiOptions api;
   std::map<std::string, std::string> texts;  ///< every setting by name, as it was given
 };
 
@@ -64,11 +59,5 @@ Result<RereadConfig> reread_config(const ServeConfig& before, const std::map<std
                                    const std::string& file);
 /// The resulting settings, as a TOML file with comments.
 Result<std::string> format_config(const std::map<std::string, std::string>& flags, const std::string& file);
-
-// The options of the parts; members without a setting keep their default. All of a part's limits are in them, so the
-// same functions handle the start and a reload.
-http::HttpServerOptions http_options(const ServeConfig& config);
-service::ServiceOptions service_options(const ServeConfig& config);
-routes::ApiOptions api_options(const ServeConfig& config);
 
 }  // namespace perseus::cli

@@ -171,8 +171,8 @@ void ServerProcess::refresh_tokens() {
 }
 
 Status ServerProcess::open_service() {
-  workers_ = std::make_unique<work::WorkerPool>(config_.workers, post_from("workers"));
-  service::ServiceOptions options = service_options(config_);
+  workers_ = std::make_unique<work::WorkerPool>(config_.service.planners, post_from("workers"));
+  service::ServiceOptions options = config_.service;
   options.host = this;
   auto service = service::Service::open(std::move(options), *store_, clock_, *workers_);
   if (!service) return service.error();
@@ -182,7 +182,7 @@ Status ServerProcess::open_service() {
 }
 
 routes::ApiOptions ServerProcess::options_of_api() {
-  routes::ApiOptions options = api_options(config_);
+  routes::ApiOptions options = config_.api;
   options.metrics = metrics_;
   options.version = PERSEUS_VERSION;
   options.openapi = [] { return std::string(openapi_text()); };
@@ -212,7 +212,7 @@ void ServerProcess::answer(http::HttpRequest request, http::Responder responder)
 }
 
 Status ServerProcess::listen() {
-  http::HttpServerOptions options = http_options(config_);
+  http::HttpServerOptions options = config_.http;
   options.is_reader = routes::Api::is_reader;
   options.tls = tls_;
   options.served = [this](const http::ServedRequest& served) { count_served(served); };
@@ -333,9 +333,9 @@ void ServerProcess::wait_for_hangup() {
 }
 
 void ServerProcess::warn_of_few_files() {
-  if (most_files_ >= static_cast<rlim_t>(config_.max_connections)) return;
+  if (most_files_ >= config_.http.connections) return;
   log_.warn(fmt::format("max_connections is {}, but only {} files may be open: raise that limit (ulimit -n)",
-                        config_.max_connections, most_files_));
+                        config_.http.connections, most_files_));
 }
 
 void ServerProcess::warn_of_certificate() {
@@ -354,10 +354,10 @@ Result<RereadConfig> ServerProcess::reread_settings() {
 
 void ServerProcess::apply(const RereadConfig& reread) {
   config_ = reread.config;
-  http_->set_limits(http_options(config_));
+  http_->set_limits(config_.http);
   if (api_) {
-    api_->set_limits(api_options(config_));
-    service_->set_limits(service_options(config_));
+    api_->set_limits(config_.api);
+    service_->set_limits(config_.service);
   }
   log_.info(fmt::format("settings reloaded; changed: {}",
                         reread.changed.empty() ? "none" : fmt::format("{}", fmt::join(reread.changed, ", "))));
