@@ -30,9 +30,10 @@ constexpr double kShortestPoll_s = 1, kLongestPoll_s = 3600;
 constexpr std::chrono::milliseconds kAnswer{20'000};
 
 struct FollowArguments {
-  std::string openadr, ca, client_id, secret_file, scope = "read_targets", token_url, program, domain;
-  std::vector<std::string> targets, levels;
-  std::optional<double> baseline_w, emergency_w, default_w;
+  openadr::VtnOptions vtn;
+  openadr::FollowSettings settings;
+  std::string secret_file, domain;
+  std::vector<std::string> levels;
   double poll_s = 45;
   std::string client_name, report_scope = "read_ven_objects write_reports";
   std::string ven, ven_scope = "read_ven_objects write_vens";
@@ -59,10 +60,6 @@ Status add_level(openadr::FollowSettings& settings, const std::string& text) {
   return Ok{};
 }
 
-std::optional<Watts> watts_of(std::optional<double> number) {
-  return number ? std::optional(Watts(*number)) : std::nullopt;
-}
-
 Result<SignalPolicy> signal_of(const FollowArguments& arguments) {
   SignalPolicy policy;
   if (!arguments.price_above && !arguments.ghg_above) return policy;
@@ -76,12 +73,9 @@ Result<SignalPolicy> signal_of(const FollowArguments& arguments) {
 }
 
 Result<openadr::FollowSettings> settings_of(const FollowArguments& arguments) {
-  openadr::FollowSettings settings;
+  openadr::FollowSettings settings = arguments.settings;
   if (arguments.price_above) settings.signal = "PRICE";
   if (arguments.ghg_above) settings.signal = "GHG";
-  settings.baseline = watts_of(arguments.baseline_w);
-  settings.emergency = watts_of(arguments.emergency_w);
-  settings.default_limit = watts_of(arguments.default_w);
   for (const std::string& level : arguments.levels) {
     if (Status added = add_level(settings, level); !added) return added.error();
   }
@@ -102,22 +96,15 @@ Status check_url(const std::string& option, const std::string& text) {
 }
 
 Result<openadr::VtnOptions> vtn_of(const FollowArguments& arguments) {
-  if (Status right = check_url("--openadr", arguments.openadr); !right) return right.error();
-  if (!arguments.token_url.empty()) {
-    if (Status right = check_url("--token-url", arguments.token_url); !right) return right.error();
+  openadr::VtnOptions vtn = arguments.vtn;
+  if (Status right = check_url("--openadr", vtn.peer.url); !right) return right.error();
+  if (!vtn.token_url.empty()) {
+    if (Status right = check_url("--token-url", vtn.token_url); !right) return right.error();
   }
-  const auto secret = read_secret(arguments.secret_file);
+  auto secret = read_secret(arguments.secret_file);
   if (!secret) return secret.error();
-  openadr::VtnOptions vtn;
-  vtn.peer.url = arguments.openadr;
-  vtn.peer.ca_file = arguments.ca;
+  vtn.client_secret = *std::move(secret);
   vtn.peer.timeout = kAnswer;
-  vtn.client_id = arguments.client_id;
-  vtn.client_secret = *secret;
-  vtn.scope = arguments.scope;
-  vtn.token_url = arguments.token_url;
-  vtn.program = arguments.program;
-  vtn.targets = arguments.targets;
   return vtn;
 }
 
@@ -138,9 +125,9 @@ class DomainReports final : private openadr::ReporterHost {
 
  private:
   static openadr::ReporterOptions options_of(const FollowArguments& arguments) {
-    const std::string& ven = arguments.ven.empty() ? arguments.client_id : arguments.ven;
+    const std::string& ven = arguments.ven.empty() ? arguments.vtn.client_id : arguments.ven;
     const std::string& name = arguments.client_name.empty() ? ven : arguments.client_name;
-    return {{name, arguments.domain}, arguments.client_id, arguments.targets};
+    return {{name, arguments.domain}, arguments.vtn.client_id, arguments.vtn.targets};
   }
 
   Result<std::vector<openadr::DrawnStep>> powers(double from_s, double to_s) override {
@@ -273,10 +260,10 @@ Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& argume
   of_registration.scope = arguments.ven_scope;
   Registration registration(std::move(of_registration), arguments, unstepped);
   DomainReports reports(std::move(of_reports), server, arguments, wall, unstepped);
-  FollowedSignals signals(*std::move(signal), server, arguments.client_id);
+  FollowedSignals signals(*std::move(signal), server, arguments.vtn.client_id);
   DomainLimits limits(server, arguments, signals, reports);
   const openadr::FollowerParts parts{&source, &limits, &wall, &unstepped};
-  openadr::FollowerOptions options{*settings, arguments.client_id, arguments.poll_s};
+  openadr::FollowerOptions options{*settings, arguments.vtn.client_id, arguments.poll_s};
   if (arguments.dry_run) options.sent_word = "would send";
   options.first_retry_s = std::min(options.first_retry_s, arguments.poll_s);
   openadr::EventFollower follower(options, parts);
@@ -296,17 +283,17 @@ Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& argume
 }
 
 void add_event_options(CLI::App& follow, FollowArguments& arguments) {
-  add_value(follow, "--openadr URL", arguments.openadr, "URL of the utility's OpenADR 3 server (VTN)")->required();
-  add_value(follow, "--client-id ID", arguments.client_id, "Client ID that the utility has issued")->required();
+  add_value(follow, "--openadr URL", arguments.vtn.peer.url, "URL of the utility's OpenADR 3 server (VTN)")->required();
+  add_value(follow, "--client-id ID", arguments.vtn.client_id, "Client ID that the utility has issued")->required();
   add_value(follow, "--client-secret-file FILE", arguments.secret_file, "File with the client's secret on one line")
       ->required();
-  add_default(follow, "--scope SCOPE", arguments.scope, "OAuth2 scope of the token");
-  add_value(follow, "--token-url URL", arguments.token_url, "Token endpoint (default: the one that the VTN names)");
-  add_value(follow, "--openadr-ca FILE", arguments.ca,
+  add_default(follow, "--scope SCOPE", arguments.vtn.scope, "OAuth2 scope of the token");
+  add_value(follow, "--token-url URL", arguments.vtn.token_url, "Token endpoint (default: the one that the VTN names)");
+  add_value(follow, "--openadr-ca FILE", arguments.vtn.peer.ca_file,
             "Certificates to trust for the VTN instead of the system's (PEM)");
-  add_value(follow, "--program NAME", arguments.program,
+  add_value(follow, "--program NAME", arguments.vtn.program,
             "Follow only events of this program (default: of all programs)");
-  add_value(follow, "--target T", arguments.targets, "Read events with this target too; repeatable");
+  add_value(follow, "--target T", arguments.vtn.targets, "Read events with this target too; repeatable");
   add_default(follow, "--poll S", arguments.poll_s,
               "Mean time between polls; each is up to a third shorter or longer, in seconds",
               number_within(kShortestPoll_s, kLongestPoll_s, "s"));
@@ -344,10 +331,10 @@ void add_watt_options(CLI::App& follow, FollowArguments& arguments) {
   add_value(follow, "--domain DOMAIN", arguments.domain, "Domain of the site that the limits apply to")->required();
   add_value(follow, "--level LEVEL=W", arguments.levels,
             "Limit in watts at level 1, 2 or 3 of SIMPLE events; repeatable");
-  add_value(follow, "--emergency W", arguments.emergency_w, "Limit in watts during ALERT_GRID_EMERGENCY", watts);
-  add_value(follow, "--baseline W", arguments.baseline_w, "Power that DISPATCH_SETPOINT_RELATIVE refers to, in watts",
-            watts);
-  add_value(follow, "--default-limit W", arguments.default_w,
+  add_value(follow, "--emergency W", arguments.settings.emergency, "Limit in watts during ALERT_GRID_EMERGENCY", watts);
+  add_value(follow, "--baseline W", arguments.settings.baseline,
+            "Power that DISPATCH_SETPOINT_RELATIVE refers to, in watts", watts);
+  add_value(follow, "--default-limit W", arguments.settings.default_limit,
             "Limit in watts without a capacity limit or subscription (default: no limit)", watts);
   follow.add_flag("--once", arguments.once, "Poll and send once, then exit");
   follow.add_flag("--dry-run", arguments.dry_run, "Print the limits as JSON instead of sending them");
@@ -359,6 +346,7 @@ void add_site_follow(CLI::App& group, Command& command) {
   auto* follow =
       group.add_subcommand("follow", "Follow a utility's OpenADR 3 events: send them to the server as limits");
   const auto arguments = std::make_shared<FollowArguments>();
+  arguments->vtn.scope = "read_targets";
   add_event_options(*follow, *arguments);
   add_watt_options(*follow, *arguments);
   add_signal_options(*follow, *arguments);
