@@ -38,27 +38,6 @@ ListForm job_form() {
           3};
 }
 
-void add_job_list(CLI::App& group, Command& command) {
-  struct Filter {
-    std::string state, search, selector;
-  };
-  auto filter = std::make_shared<Filter>();
-  auto* list = add_list_action(group, command, "list", "List jobs, newest first", job_form(),
-                               [filter](const http::HttpPeer& peer) {
-                                 std::string target = "/v1/jobs?limit=1000";
-                                 if (!filter->state.empty()) target += "&state=" + http::percent_encode(filter->state);
-                                 if (!filter->search.empty())
-                                   target += "&search=" + http::percent_encode(filter->search);
-                                 if (!filter->selector.empty())
-                                   target += "&selector=" + http::percent_encode(filter->selector);
-                                 return call_pages(peer, {"GET", target, ""}, "jobs");
-                               });
-  add_value(*list, "--state STATE", filter->state, "Only jobs in this state");
-  add_value(*list, "--search TEXT", filter->search, "Only jobs with this text in their name or id");
-  add_value(*list, "--selector LABELS", filter->selector,
-            "Only jobs with these labels: NAME=VALUE, NAME!=VALUE or NAME, separated by commas");
-}
-
 ListForm rank_form() {
   using Use = ListColumn::Use;
   using Kind = ListColumn::Kind;
@@ -166,7 +145,11 @@ void add_job(CLI::App& app, Command& command) {
                           "  perseus job history JOB --step hour -o csv\n"
                           "  perseus job set JOB --least-rate 0.9 --priority 2\n"
                           "  perseus job show JOB --server http://planner:7787\n");
-  add_job_list(*group, command);
+  add_filtered_list(*group, command, "List jobs, newest first", job_form(), "/v1/jobs?limit=1000",
+                    {{"--state STATE", "state", "Only jobs in this state"},
+                     {"--search TEXT", "search", "Only jobs with this text in their name or id"},
+                     {"--selector LABELS", "selector",
+                      "Only jobs with these labels: NAME=VALUE, NAME!=VALUE or NAME, separated by commas"}});
   add_job_history(*group, command);
   add_job_ranks(*group, command);
   auto job = std::make_shared<std::string>();

@@ -67,6 +67,33 @@ CLI::App* add_list_action(CLI::App& group, Command& command, const std::string& 
   return action;
 }
 
+void add_filtered_list(CLI::App& group, Command& command, const std::string& meaning, const ListForm& form,
+                       const std::string& target, const std::vector<ListFilter>& filters) {
+  auto values = std::make_shared<std::vector<std::string>>(filters.size());
+  const auto fetch = [=, list = form.member](const http::HttpPeer& peer) -> Result<std::string> {
+    std::string narrowed = target;
+    for (std::size_t k = 0; k < filters.size(); ++k) {
+      std::string value = (*values)[k];
+      if (value.empty()) continue;
+      if (filters[k].of != ListFilter::Of::text) {
+        auto job = job_meant(peer, value);
+        if (!job) return job.error();
+        value = *std::move(job);
+      }
+      if (filters[k].of == ListFilter::Of::known_job) {
+        const auto shown = call_server(peer, {"GET", job_path(value), ""});
+        if (!shown) return shown.error();
+      }
+      narrowed += fmt::format("&{}={}", filters[k].member, http::percent_encode(value));
+    }
+    return call_pages(peer, {"GET", narrowed, ""}, list);
+  };
+  auto* action = add_list_action(group, command, "list", meaning, form, fetch);
+  for (std::size_t k = 0; k < filters.size(); ++k) {
+    add_value(*action, filters[k].option, (*values)[k], filters[k].meaning);
+  }
+}
+
 void add_listed_times(CLI::App& list, ListedTimes& times) {
   add_default(list, "--step STEP", times.step,
               "Length of a row: minute (kept for a day), hour (kept for a year) or day",

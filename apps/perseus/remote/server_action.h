@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "command_line/command.h"
 #include "io/http/http_client.h"
@@ -31,6 +32,17 @@ CLI::App* add_action(CLI::App& group, Command& command, const std::string& name,
 /// An action that prints a list.
 CLI::App* add_list_action(CLI::App& group, Command& command, const std::string& name, const std::string& meaning,
                           ListForm form, std::function<Result<std::string>(const http::HttpPeer&)> fetch);
+
+/// An option that chooses rows of a list: a member of its query.
+struct ListFilter {
+  /// job: one that job_meant() finds; known_job: the same, and an error if there is none
+  enum class Of { text, job, known_job };
+  std::string option, member, meaning;
+  Of of = Of::text;
+};
+/// The action `list`: the pages at `target`, a path with a query.
+void add_filtered_list(CLI::App& group, Command& command, const std::string& meaning, const ListForm& form,
+                       const std::string& target, const std::vector<ListFilter>& filters);
 
 /// The times of a list over time, in seconds since 1970, and the length of its rows.
 struct ListedTimes {
