@@ -36,6 +36,10 @@ CLI::Option* add_json_flag(CLI::App& subcommand, Command& command) {
   return subcommand.add_flag("--json", command.json, "Print one JSON object instead of text, for errors too");
 }
 
+void set_run(CLI::App& subcommand, Command& command, std::function<Result<int>()> run) {
+  subcommand.callback([&command, run = std::move(run)] { command.run = run; });
+}
+
 CLI::Validator number_within(double least, double most, std::string unit) {
   return within(least, most, std::move(unit), "number");
 }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,6 +55,15 @@ void add_manual(CLI::App& app, Command& command);
 
 /// --json, on every subcommand.
 CLI::Option* add_json_flag(CLI::App& subcommand, Command& command);
+
+/// What the command does, if it is the one that the user gives.
+void set_run(CLI::App& subcommand, Command& command, std::function<Result<int>()> run);
+/// The same with its options, after --json.
+template <class Options, class Run>
+void set_run(CLI::App& subcommand, Command& command, const std::shared_ptr<Options>& options, Run run) {
+  add_json_flag(subcommand, command);
+  set_run(subcommand, command, [options, run, &command] { return run(*options, command.json); });
+}
 
 /// An option "-m,--microbatches M": its names, and what its value is called.
 template <class T>

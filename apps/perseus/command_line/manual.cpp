@@ -72,9 +72,8 @@ void add_manual(CLI::App& app, Command& command) {
   manual->group("");
   manual->add_option("DIR", options->folder, "An existing directory")->required();
   manual->add_option("--date", options->date, "Date of the pages, YYYY-MM-DD")->required();
-  manual->callback([&app, &command, options] {
-    command.run = [&app, options] { return write_manual(command_tree(app), options->folder, options->date); };
-  });
+  set_run(*manual, command,
+          [&app, options] { return write_manual(command_tree(app), options->folder, options->date); });
 }
 
 }  // namespace perseus::cli

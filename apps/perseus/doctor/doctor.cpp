@@ -383,12 +383,10 @@ void add_doctor(CLI::App& app, Command& command) {
       "--beside-others", arguments->beside_others,
       "With --test-control: also test GPUs on which other processes compute. Where the driver lists processes "
       "by numbers of another PID namespace (containers), these may be your own");
-  add_json_flag(*doctor, command);
   doctor->footer(help_footer(kDeviceErrors, "  perseus doctor\n  perseus doctor --device nvml:0 --test-control\n") +
                  "   1  no GPU found, a clock that cannot be set from here, or a failed control test\n"
                  "  69  a control test could not give a clock back\n");
-  doctor->callback(
-      [arguments, &command] { command.run = [arguments, &command] { return run_doctor(*arguments, command.json); }; });
+  set_run(*doctor, command, arguments, run_doctor);
 }
 
 }  // namespace perseus::cli

@@ -289,14 +289,12 @@ void add_compare(CLI::App& app, Command& command) {
             "whole or not at all; replaces an earlier comparison")
       ->group(output);
   add_progress_flag(*compare, options->progress)->group(output);
-  add_json_flag(*compare, command);
   compare->footer(
       help_footer(kFileErrors,
                   "  perseus compare gpt3.csv --schedule 1f1b -m 12 --blocking-power 83.64 --out comparison\n"
                   "  perseus verify comparison/envpipe\n"
                   "  perseus compare huge.csv -m 512 --methods exact,zeus-per-stage,all-max --effort low\n"));
-  compare->callback(
-      [options, &command] { command.run = [options, &command] { return run_compare(*options, command.json); }; });
+  set_run(*compare, command, options, run_compare);
 }
 
 }  // namespace perseus::cli

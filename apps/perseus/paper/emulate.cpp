@@ -275,13 +275,11 @@ void add_emulate(CLI::App& app, Command& command) {
             "Write an HTML page, charts and tables to this directory, whole or not at all; replaces an earlier "
             "emulation");
   add_progress_flag(*emulate, options->progress);
-  add_json_flag(*emulate, command);
   emulate->footer(help_footer(kFileErrors,
                               "  perseus emulate data/sample_scenario.toml --out emulation\n"
                               "  perseus emulate data/sample_scenario.toml --seed 8 --methods exact,envpipe --json\n"
                               "  perseus emulate scenario.toml --trace timeline.json.gz\n"));
-  emulate->callback(
-      [options, &command] { command.run = [options, &command] { return run_emulate(*options, command.json); }; });
+  set_run(*emulate, command, options, run_emulate);
 }
 
 }  // namespace perseus::cli

@@ -305,13 +305,11 @@ void add_reproduce(CLI::App& app, Command& command) {
   add_effort_option(*reproduce, options->effort,
                     "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
   add_progress_flag(*reproduce, options->progress);
-  add_json_flag(*reproduce, command);
   reproduce->footer(help_footer(kFileErrors,
                                 "  perseus reproduce sosp24_data --out reproduction\n"
                                 "  perseus reproduce sosp24_data --out small --microbatches 12 --effort low\n"
                                 "  perseus reproduce my_data --out mine --blocking-power h100=110 --tau h100=0.001\n"));
-  reproduce->callback(
-      [options, &command] { command.run = [options, &command] { return run_reproduce(*options, command.json); }; });
+  set_run(*reproduce, command, options, run_reproduce);
 }
 
 }  // namespace perseus::cli

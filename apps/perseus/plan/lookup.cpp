@@ -114,12 +114,10 @@ void add_lookup(CLI::App& app, Command& command) {
             "at maximum clock (of the fastest plan for --method perseus); replaces --deadline",
             number_within(1, 1e9, ""))
       ->excludes(deadline);
-  add_json_flag(*lookup, command);
   lookup->footer(help_footer(kFileErrors,
                              "  perseus lookup plans --ratio 1.2\n"
                              "  perseus lookup plans/plans.json --deadline 3.4 --json\n"));
-  lookup->callback(
-      [options, &command] { command.run = [options, &command] { return run_lookup(*options, command.json); }; });
+  set_run(*lookup, command, options, run_lookup);
 }
 
 }  // namespace perseus::cli

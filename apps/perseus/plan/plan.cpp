@@ -291,12 +291,10 @@ void add_plan(CLI::App& app, Command& command) {
                   "  perseus plan gpt3.csv --recompute best --measured-with recomputation\n"
                   "  perseus plan gpt3.csv --schedule best --stage-layers 12 --slowdown 0.3%\n"
                   "  perseus plan gpt3.csv --trace timeline.json.gz --out plans\n"));
-  plan->callback([options, plan, &command] {
-    command.run = [options, plan, &command]() -> Result<int> {
-      if (const Status effective = check_effect(*plan, *options); !effective) return effective.error();
-      options->pipeline.trace.degrees.tensor_parallel = options->search.tensor_parallel.value_or(1);
-      return run_plan(*options, command.json);
-    };
+  set_run(*plan, command, [options, plan, &command]() -> Result<int> {
+    if (const Status effective = check_effect(*plan, *options); !effective) return effective.error();
+    options->pipeline.trace.degrees.tensor_parallel = options->search.tensor_parallel.value_or(1);
+    return run_plan(*options, command.json);
   });
 }
 

@@ -160,12 +160,10 @@ void add_show(CLI::App& app, Command& command) {
   show->add_flag("--compare", options->compare, "Draw everything at maximum clock above the plan");
   add_value(*show, "--out FILE", options->out,
             "Write a file instead: .svg (timeline), .html (report) or .json (trace)");
-  add_json_flag(*show, command);
   show->footer(help_footer(kFileErrors,
                            "  perseus show plans --point 0 --compare\n"
                            "  perseus show plans --out timeline.svg\n"));
-  show->callback(
-      [options, &command] { command.run = [options, &command] { return run_show(*options, command.json); }; });
+  set_run(*show, command, options, run_show);
 }
 
 }  // namespace perseus::cli

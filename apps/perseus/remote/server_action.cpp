@@ -39,17 +39,15 @@ CLI::App* add_action(CLI::App& group, Command& command, const std::string& name,
   auto* action = group.add_subcommand(name, meaning);
   const auto peer = add_server_options(*action);
   add_json_flag(*action, command);
-  action->callback([peer, job, make = std::move(make), &command] {
-    command.run = [peer, job, make, &command]() -> Result<int> {
-      if (job != nullptr && !job->empty()) {
-        auto meant = job_meant(*peer, *job);
-        if (!meant) return meant.error();
-        *job = *std::move(meant);
-      }
-      const auto call = make();
-      if (!call) return call.error();
-      return print_answer(*peer, call_server(*peer, *call), command.json);
-    };
+  set_run(*action, command, [peer, job, make = std::move(make), &command]() -> Result<int> {
+    if (job != nullptr && !job->empty()) {
+      auto meant = job_meant(*peer, *job);
+      if (!meant) return meant.error();
+      *job = *std::move(meant);
+    }
+    const auto call = make();
+    if (!call) return call.error();
+    return print_answer(*peer, call_server(*peer, *call), command.json);
   });
   return action;
 }

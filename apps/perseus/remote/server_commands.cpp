@@ -262,16 +262,14 @@ void add_straggler(CLI::App& app, Command& command) {
   add_target_options(*withdraw, notice->straggler);
   withdraw->add_option("JOB", notice->straggler.job, kJobMeaning);
   withdraw->add_option("NOTICE", notice->id, "Id of the notice, as 'list' prints it");
-  withdraw->callback([peer, notice, &command] {
-    command.run = [peer, notice, &command]() -> Result<int> {
-      const auto calls = withdraw_calls(*peer, *notice);
-      if (!calls) return calls.error();
-      for (const http::HttpCall& call : *calls) {
-        auto printed = print_answer(*peer, call_server(*peer, call), command.json);
-        if (!printed || *printed != 0) return printed;
-      }
-      return 0;
-    };
+  set_run(*withdraw, command, [peer, notice, &command]() -> Result<int> {
+    const auto calls = withdraw_calls(*peer, *notice);
+    if (!calls) return calls.error();
+    for (const http::HttpCall& call : *calls) {
+      auto printed = print_answer(*peer, call_server(*peer, call), command.json);
+      if (!printed || *printed != 0) return printed;
+    }
+    return 0;
   });
 }
 

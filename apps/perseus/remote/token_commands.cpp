@@ -102,12 +102,10 @@ void add_token(CLI::App& app, Command& command) {
   add_store_options(*create, *options,
                     "Create the token in the database of this directory, before its server starts; replaces --server");
   add_json_flag(*create, command);
-  create->callback([peer, options, &command] {
-    command.run = [peer, options, &command]() -> Result<int> {
-      if (!options->data.empty() || !options->database.empty()) return create_token_in_store(*options, command.json);
-      if (options->expires_days) options->token.expires_in_s = *options->expires_days * kDay_s;
-      return print_answer(*peer, call_server(*peer, {"POST", "/v1/tokens", json_text(options->token)}), command.json);
-    };
+  set_run(*create, command, [peer, options, &command]() -> Result<int> {
+    if (!options->data.empty() || !options->database.empty()) return create_token_in_store(*options, command.json);
+    if (options->expires_days) options->token.expires_in_s = *options->expires_days * kDay_s;
+    return print_answer(*peer, call_server(*peer, {"POST", "/v1/tokens", json_text(options->token)}), command.json);
   });
   add_list_action(*group, command, "list", "List tokens, without their secrets", token_form(),
                   [](const http::HttpPeer& server) {
@@ -124,17 +122,15 @@ void add_token(CLI::App& app, Command& command) {
       ->required()
       ->check(CLI::IsMember({"on", "off"}).description(""));
   add_store_options(*require, *options, "Directory of the database; its server must not run");
-  require->callback([options, &command] {
-    command.run = [options]() -> Result<int> {
-      if (options->data.empty() && options->database.empty()) {
-        return Error{ErrorCode::usage, "--data DIR or --database URL is required: this command does not call a server"};
-      }
-      const Status changed = change_store(*options, [&](store::Store& store, store::Store::Done<Ok> done) {
-        access::require_tokens(store, options->required == "on", std::move(done));
-      });
-      if (!changed) return changed.error();
-      return 0;
-    };
+  set_run(*require, command, [options]() -> Result<int> {
+    if (options->data.empty() && options->database.empty()) {
+      return Error{ErrorCode::usage, "--data DIR or --database URL is required: this command does not call a server"};
+    }
+    const Status changed = change_store(*options, [&](store::Store& store, store::Store::Done<Ok> done) {
+      access::require_tokens(store, options->required == "on", std::move(done));
+    });
+    if (!changed) return changed.error();
+    return 0;
   });
 }
 

@@ -399,14 +399,12 @@ void add_partition(CLI::App& app, Command& command) {
   add_zoo_options(*partition, *options);
   add_energy_options(*partition, *options);
   add_progress_flag(*partition, options->progress);
-  add_json_flag(*partition, command);
   partition->footer(
       help_footer(kFileErrors,
                   "  perseus partition layers.csv --stages 4\n"
                   "  perseus partition --model gpt3-1b --gpu A100-PCIe --stages 4 --profile-out gpt3.csv\n"
                   "  perseus partition --model llama3-70b --gpu H100-SXM --stages 8 --objective energy -m 32\n"));
-  partition->callback(
-      [options, &command] { command.run = [options, &command] { return run_partition(*options, command.json); }; });
+  set_run(*partition, command, options, run_partition);
 }
 
 }  // namespace perseus::cli

@@ -30,23 +30,21 @@ void add_backup(CLI::App& app, Command& command) {
   add_json_flag(*backup, command);
   backup->footer(
       help_footer(kBackupErrors, "  perseus backup --data /var/lib/perseus /backup/perseus-$(date +%F).db\n"));
-  backup->callback([options, &command] {
-    command.run = [options, &command]() -> Result<int> {
-      const std::string database = sqlite_file_in(options->data);
-      keep_to_ourselves();
-      if (const Status done = sqlite::back_up_sqlite(database, options->to); !done) return done.error();
-      const auto bytes = std::filesystem::file_size(options->to);
-      if (command.json) {
-        print(json_object([&](JsonWriter& f) {
-                f.always("backup", options->to);
-                f.always("bytes", bytes);
-              }) +
-              "\n");
-      } else {
-        print(fmt::format("{}: a copy of {}, {} bytes\n", options->to, database, bytes));
-      }
-      return 0;
-    };
+  set_run(*backup, command, [options, &command]() -> Result<int> {
+    const std::string database = sqlite_file_in(options->data);
+    keep_to_ourselves();
+    if (const Status done = sqlite::back_up_sqlite(database, options->to); !done) return done.error();
+    const auto bytes = std::filesystem::file_size(options->to);
+    if (command.json) {
+      print(json_object([&](JsonWriter& f) {
+              f.always("backup", options->to);
+              f.always("bytes", bytes);
+            }) +
+            "\n");
+    } else {
+      print(fmt::format("{}: a copy of {}, {} bytes\n", options->to, database, bytes));
+    }
+    return 0;
   });
 }
 

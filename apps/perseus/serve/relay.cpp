@@ -77,8 +77,7 @@ void add_relay(CLI::App& app, Command& command) {
               "Longest time that the relay holds a report of iterations, in seconds", number_within(0.1, 4, "s"));
   add_json_flag(*relay, command);
   relay->footer(help_footer(kRelayErrors, "  perseus relay --server https://head:7787 --ca /etc/perseus/ca.pem\n"));
-  relay->callback(
-      [server, settings, &command] { command.run = [server, settings] { return run_relay(*server, *settings); }; });
+  set_run(*relay, command, [server, settings] { return run_relay(*server, *settings); });
 }
 
 }  // namespace perseus::cli

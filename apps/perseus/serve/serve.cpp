@@ -81,18 +81,16 @@ void add_serve(CLI::App& app, Command& command) {
   serve->footer(help_footer(kServiceErrors,
                             "  perseus serve --listen 127.0.0.1:7787 --data DIR\n"
                             "  perseus serve --config /etc/perseus.toml\n"));
-  serve->callback([options, &command] {
-    command.run = [options]() -> Result<int> {
-      if (options->print_config) {
-        const auto text = format_config(options->flags, options->file);
-        if (!text) return text.error();
-        print(*text);
-        return 0;
-      }
-      const auto config = read_config(options->flags, options->file);
-      if (!config) return config.error();
-      return run_serve(*config, *options);
-    };
+  set_run(*serve, command, [options]() -> Result<int> {
+    if (options->print_config) {
+      const auto text = format_config(options->flags, options->file);
+      if (!text) return text.error();
+      print(*text);
+      return 0;
+    }
+    const auto config = read_config(options->flags, options->file);
+    if (!config) return config.error();
+    return run_serve(*config, *options);
   });
 }
 

@@ -94,9 +94,7 @@ void add_site_plan(CLI::App& group, Command& command) {
   add_effort_option(*plan, options->effort,
                     "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
   add_progress_flag(*plan, options->progress);
-  add_json_flag(*plan, command);
-  plan->callback(
-      [options, &command] { command.run = [options, &command] { return run_site_plan(*options, command.json); }; });
+  set_run(*plan, command, options, run_site_plan);
 }
 
 }  // namespace

@@ -180,9 +180,7 @@ void add_site_admit(CLI::App& group, Command& command) {
   const auto peer = add_server_options(*admit);
   add_json_flag(*admit, command);
   admit->footer(admit_footer());
-  admit->callback([peer, arguments, &command] {
-    command.run = [peer, arguments, &command] { return run_admit(*peer, *arguments, command.json); };
-  });
+  set_run(*admit, command, [peer, arguments, &command] { return run_admit(*peer, *arguments, command.json); });
 }
 
 void add_site_release(CLI::App& group, Command& command) {

@@ -353,9 +353,7 @@ void add_site_follow(CLI::App& group, Command& command) {
   add_report_options(*follow, *arguments);
   const auto server = add_server_options(*follow);
   add_json_flag(*follow, command);
-  follow->callback([server, arguments, &command] {
-    command.run = [server, arguments] { return run_site_follow(*server, *arguments); };
-  });
+  set_run(*follow, command, [server, arguments] { return run_site_follow(*server, *arguments); });
   follow->footer(
       help_footer(kAllErrors,
                   "  perseus site follow --openadr https://vtn.example/openadr3/3.1.0 --client-id site-7 \\\n"

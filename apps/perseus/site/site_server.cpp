@@ -243,20 +243,18 @@ void add_limit(CLI::App& group, Command& command) {
   add_value(*action, "--from TIME", limit->from_s, "Unix time at which it begins; default: now", instants);
   add_value(*action, "--until TIME", limit->until_s,
             "Unix time at which the limits of before apply again; default: never, later limits are removed", instants);
-  action->callback([peer, limit, &command] {
-    command.run = [peer, limit, &command]() -> Result<int> {
-      const double now_s = SystemClock().now_s();
-      std::size_t removed = 0;
-      const auto answer = change_site(*peer, [&](const std::string& document) -> Result<std::string> {
-        auto changed = with_limit(document, *limit, now_s);
-        if (!changed) return changed.error();
-        removed = changed->removed;
-        return std::move(changed->document);
-      });
-      if (!answer || command.json || removed == 0) return print_answer(*peer, answer, command.json);
-      print(fmt::format("done: {} later step{} removed\n", removed, removed == 1 ? "" : "s"));
-      return 0;
-    };
+  set_run(*action, command, [peer, limit, &command]() -> Result<int> {
+    const double now_s = SystemClock().now_s();
+    std::size_t removed = 0;
+    const auto answer = change_site(*peer, [&](const std::string& document) -> Result<std::string> {
+      auto changed = with_limit(document, *limit, now_s);
+      if (!changed) return changed.error();
+      removed = changed->removed;
+      return std::move(changed->document);
+    });
+    if (!answer || command.json || removed == 0) return print_answer(*peer, answer, command.json);
+    print(fmt::format("done: {} later step{} removed\n", removed, removed == 1 ? "" : "s"));
+    return 0;
   });
 }
 
@@ -301,12 +299,10 @@ void add_site_set(CLI::App& group, Command& command) {
   const auto peer = add_server_options(*action);
   add_json_flag(*action, command);
   action->add_option("FILE.toml", *file, "Domains, limits and hosts; see docs/power.md")->required();
-  action->callback([peer, file, &command] {
-    command.run = [peer, file, &command]() -> Result<int> {
-      const auto call = set_call(*file);
-      if (!call) return call.error();
-      return print_answer(*peer, call_server_with(*file, *peer, *call), command.json);
-    };
+  set_run(*action, command, [peer, file, &command]() -> Result<int> {
+    const auto call = set_call(*file);
+    if (!call) return call.error();
+    return print_answer(*peer, call_server_with(*file, *peer, *call), command.json);
   });
 }
 
@@ -314,11 +310,9 @@ void add_site_show(CLI::App& group, Command& command) {
   auto* action = group.add_subcommand("show", "Show the power limits of a server");
   const auto peer = add_server_options(*action);
   add_json_flag(*action, command);
-  action->callback([peer, &command] {
-    command.run = [peer, &command]() -> Result<int> {
-      const auto document = call_server(*peer, {"GET", "/v1/site", ""});
-      return print_answer(*peer, command.json ? document : site_shown(document), command.json);
-    };
+  set_run(*action, command, [peer, &command]() -> Result<int> {
+    const auto document = call_server(*peer, {"GET", "/v1/site", ""});
+    return print_answer(*peer, command.json ? document : site_shown(document), command.json);
   });
 }
 

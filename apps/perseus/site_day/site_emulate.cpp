@@ -117,9 +117,7 @@ void add_site_emulate(CLI::App& group, Command& command) {
   add_effort_option(*emulate, options->effort,
                     "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
   add_progress_flag(*emulate, options->progress);
-  add_json_flag(*emulate, command);
-  emulate->callback(
-      [options, &command] { command.run = [options, &command] { return run_site_emulate(*options, command.json); }; });
+  set_run(*emulate, command, options, run_site_emulate);
 }
 
 }  // namespace perseus::cli

@@ -292,13 +292,11 @@ void add_advise(CLI::App& app, Command& command) {
             "The profile has one clock: model the other clocks of this GPU ('perseus partition --list')")
       ->group(kJobGroup);
   add_advice_options(*advise, *options);
-  add_json_flag(*advise, command);
   advise->footer(
       help_footer(kFileErrors,
                   "  perseus advise gpt3.csv --schedule 1f1b -m 12 --blocking-power 83.64 --gpus 1024\n"
                   "  perseus advise gpt3.csv -m 12 --gpus 1024 --price 0.12 --currency EUR --carbon 350 --json\n"));
-  advise->callback(
-      [options, &command] { command.run = [options, &command] { return run_advise(*options, command.json); }; });
+  set_run(*advise, command, options, run_advise);
 }
 
 }  // namespace perseus::cli

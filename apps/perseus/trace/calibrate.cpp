@@ -363,12 +363,10 @@ void add_calibrate(CLI::App& app, Command& command) {
   add_value(*calibrate, "--out DIR", options->out,
             "Write profile.csv, constants.json and predictions.csv to this directory");
   add_progress_flag(*calibrate, options->progress);
-  add_json_flag(*calibrate, command);
   calibrate->footer(help_footer(kFileErrors,
                                 "  perseus calibrate run.ops.csv.gz run.iters.csv --out fitted\n"
                                 "  perseus plan fitted/profile.csv --constants fitted/constants.json --out plans\n"));
-  calibrate->callback(
-      [options, &command] { command.run = [options, &command] { return run_calibrate(*options, command.json); }; });
+  set_run(*calibrate, command, options, run_calibrate);
 }
 
 }  // namespace perseus::cli

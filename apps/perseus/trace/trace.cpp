@@ -141,13 +141,11 @@ void add_trace(CLI::App& app, Command& command) {
             "Write the answers with pictures, and the job for other commands (profile.csv, constants.json), to "
             "this directory");
   add_advice_options(*trace, options->advise);
-  add_json_flag(*trace, command);
   trace->footer(help_footer(kFileErrors,
                             "  perseus trace timeline.json.gz\n"
                             "  perseus trace rank*.json --pipeline-parallel 4 --out job\n"
                             "  perseus trace timeline.json.gz --profile gpt3.csv --price 0.12\n"));
-  trace->callback(
-      [options, &command] { command.run = [options, &command] { return run_trace(*options, command.json); }; });
+  set_run(*trace, command, options, run_trace);
 }
 
 }  // namespace perseus::cli

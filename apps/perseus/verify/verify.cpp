@@ -415,11 +415,9 @@ void add_verify(CLI::App& app, Command& command) {
               "Largest number of pieces of the lower bound to prove, each by a dual certificate",
               whole_number_within(0, 1000000000));
   add_progress_flag(*verify, arguments->progress);
-  add_json_flag(*verify, command);
   verify->footer(help_footer(kFileErrors, "  perseus verify plans\n  perseus verify plans --profile gpt3.csv\n") +
                  "   1  a claim does not hold\n");
-  verify->callback(
-      [arguments, &command] { command.run = [arguments, &command] { return run_verify(*arguments, command.json); }; });
+  set_run(*verify, command, arguments, run_verify);
 }
 
 }  // namespace perseus::cli
