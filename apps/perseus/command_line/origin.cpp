@@ -55,6 +55,11 @@ std::vector<report::ReportFact> origin_facts() {
   return facts;
 }
 
+std::vector<report::ReportFact> with_origin(std::vector<report::ReportFact> facts) {
+  std::ranges::move(origin_facts(), std::back_inserter(facts));
+  return facts;
+}
+
 boost::json::object origin_json() {
   boost::json::object origin;
   for (const report::ReportFact& fact : origin_facts()) origin[fact.name] = fact.value;

@@ -18,6 +18,8 @@ namespace perseus::cli {
 std::string version_text();
 
 std::vector<report::ReportFact> origin_facts();
+/// After other facts, on a page.
+std::vector<report::ReportFact> with_origin(std::vector<report::ReportFact> facts);
 /// The same for --json.
 boost::json::object origin_json();
 

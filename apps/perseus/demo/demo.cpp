@@ -10,7 +10,6 @@
 #include "command_line/origin.h"
 #include "demo/demo_run.h"
 #include "demo/power_story.h"
-#include "demo/power_story_output.h"
 #include "io/formats/number.h"
 #include "plan/pipeline.h"
 #include "planning/model/make_schedule.h"

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <boost/json/value.hpp>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -98,6 +99,15 @@ bool story_holds(const PowerMeasurement& m);
 double limit_of_server_w(const PowerMeasurement& m, double limit_w);
 /// The most by which a window's mean exceeds its limit; negative: what was left.
 double most_over_w(const PowerMeasurement& m);
+
+// Its results: summary.json with the verdict and its figures, a fixed set of keys; report.html with the trace of the
+// meter, the verdict, events, jobs and the server's proof; power.csv, the meter's energy and power every 0.1 s, the
+// mean over the window and the limit; server.csv, what the server planned and counted.
+Status check_power_output(const std::filesystem::path& directory);
+/// Whole or not at all; false: interrupted, nothing was written. The caller holds an InterruptGuard.
+Result<bool> write_power_output(const std::filesystem::path& directory, const PowerMeasurement& m);
+std::string power_text(const PowerMeasurement& m);
+std::string power_summary_json(const PowerMeasurement& m);
 
 /// Both must outlive it.
 std::unique_ptr<Story<PowerMeasurement>> power_story(const DemoOptions& options, const DemoScratch& scratch);

@@ -1,5 +1,3 @@
-#include "demo/power_story_output.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "command_line/records.h"
 #include "command_line/terminal_size.h"
 #include "demo/demo_server.h"
+#include "demo/power_story.h"
 #include "io/formats/boost_json_text.h"
 #include "io/report/format.h"
 #include "io/report/line_chart.h"

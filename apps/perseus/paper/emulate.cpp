@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "command_line/command.h"
-#include "command_line/origin.h"
 #include "command_line/progress.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/profile_csv.h"
@@ -221,7 +220,6 @@ Result<EmulationReport> emulate_scenario(const model::Scenario& scenario, const 
     report.facts.insert(report.facts.begin(),
                         {{"timeline", origin_of(*trace, options.trace)}, {"assumed", assumption_of(*trace)}});
   add_noise(scenario, *profiles, report.facts);
-  report.origin = origin_facts();
   return report;
 }
 

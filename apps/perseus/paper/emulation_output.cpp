@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "command_line/origin.h"
 #include "command_line/output_directory.h"
 #include "command_line/records.h"
 #include "command_line/terminal_size.h"
@@ -319,8 +320,7 @@ void write_segments(const EmulationReport& report, const report::Sink& sink) {
 
 void write_page(const EmulationReport& report, const std::map<std::string, std::string>& pictures,
                 const report::Sink& sink) {
-  report::StaticPage page{"Perseus emulation", report.title, report.facts, {}};
-  page.facts.insert(page.facts.end(), report.origin.begin(), report.origin.end());
+  report::StaticPage page{"Perseus emulation", report.title, with_origin(report.facts), {}};
   if (!report.methods.empty()) {
     const auto [savings, energies, powers] = tables_of(report);
     page.sections.push_back(

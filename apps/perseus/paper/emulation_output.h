@@ -29,9 +29,8 @@ struct EmulatedMethod {
 struct EmulationReport {
   std::string title;
   std::vector<report::ReportFact> facts;
-  std::vector<EmulatedMethod> methods;          ///< empty if the user requested only a sweep
-  std::vector<emulator::ScalingRow> scaling;    ///< empty without a sweep
-  std::vector<report::ReportFact> origin = {};  ///< of the page, see origin.h
+  std::vector<EmulatedMethod> methods;        ///< empty if the user requested only a sweep
+  std::vector<emulator::ScalingRow> scaling;  ///< empty without a sweep
 };
 
 std::string emulation_text(const EmulationReport& report);

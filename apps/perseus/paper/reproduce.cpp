@@ -222,8 +222,7 @@ std::string json_report(const std::vector<ReproducedCase>& cases, const LeftOut&
 std::vector<report::ReportFact> facts_of_page(const ReproduceOptions& options, const LeftOut& left_out) {
   std::vector<report::ReportFact> facts{{"data", options.data}};
   if (!left_out.all().empty()) facts.push_back({"left out", fmt::format("{}", fmt::join(left_out.all(), "; "))});
-  std::ranges::move(origin_facts(), std::back_inserter(facts));
-  return facts;
+  return with_origin(std::move(facts));
 }
 
 Result<int> run_reproduce(const ReproduceOptions& options, bool as_json) {

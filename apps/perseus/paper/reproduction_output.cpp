@@ -11,7 +11,6 @@
 #include "command_line/output_directory.h"
 #include "io/report/line_chart.h"
 #include "io/report/stacked_bars.h"
-#include "paper/reproduction_page.h"
 #include "planning/baselines/methods.h"
 
 namespace perseus::cli {

@@ -15,6 +15,7 @@
 #include "command_line/records.h"
 #include "evaluation/reproduction/emulated_case.h"
 #include "io/report/report.h"
+#include "io/report/static_page.h"
 
 namespace perseus::cli {
 
@@ -36,9 +37,16 @@ inline constexpr int kTensorParallel = 8;
 /// Savings at the fastest point. `title`: of the first column of text, "MODEL`on`GPU".
 Table table6_of(const std::vector<ReproducedCase>& cases, const std::string& title = "-", std::string_view on = "");
 
+struct ReproductionPictures {
+  std::string figure7;
+  std::vector<std::string> figure8, frontiers;  ///< one of each model and GPU
+};
+/// index.html: a headline, table 6, figures 7 and 8, and the frontiers. `facts`: where the result comes from.
+report::StaticPage reproduction_page(const std::vector<ReproducedCase>& cases, const ReproductionPictures& pictures,
+                                     const std::vector<report::ReportFact>& facts);
+
 /// Fails early if the directory cannot be written.
 Status check_reproduction(const std::filesystem::path& directory);
-/// `facts`: where the result comes from, for the page index.html.
 Status write_reproduction(const std::filesystem::path& directory, const std::vector<ReproducedCase>& cases,
                           const std::vector<report::ReportFact>& facts);
 

@@ -1,6 +1,6 @@
-#include "paper/reproduction_page.h"
-
 #include <fmt/format.h>
+
+#include "paper/reproduction_output.h"
 
 namespace perseus::cli {
 namespace {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -98,9 +97,8 @@ report::StaticPage partition_page(const PartitionResult& result) {
   const Seconds longest = std::ranges::max(stages);
   report::StaticPage page{"Perseus partition",
                           headline(result, partitioner::imbalance_ratio(latencies, result.partition)),
-                          {{"model", result.title}, {"boundaries", text_of(result.partition)}},
+                          with_origin({{"model", result.title}, {"boundaries", text_of(result.partition)}}),
                           {}};
-  std::ranges::move(origin_facts(), std::back_inserter(page.facts));
   page.sections.push_back(
       {.heading = "Stages",
        .drawings = {stage_picture(stages, longest)},

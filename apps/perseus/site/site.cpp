@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "command_line/command.h"
-#include "command_line/origin.h"
 #include "command_line/progress.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/site_toml.h"
@@ -71,7 +70,6 @@ Result<int> run_site_plan(const SitePlanOptions& options, bool as_json) {
     }
   }
   for (const double rate : kHeadroomRates) report.headroom.push_back({rate, site::headroom_at(site, rate)});
-  report.origin = origin_facts();
   if (Status written = write_site_plan(options.out, report); !written) return written.error();
   print(as_json ? formats::json_text(site_plan_json(report)) + "\n" : site_plan_text(report));
   if (!as_json && !options.out.empty())

@@ -304,8 +304,7 @@ std::string power_chart(const SitePlanReport& report) {
 }
 
 void write_page(const SitePlanReport& report, const report::Sink& sink) {
-  report::StaticPage page{"Perseus site plan", report.description->name, facts_of(report), {}};
-  page.facts.insert(page.facts.end(), report.origin.begin(), report.origin.end());
+  report::StaticPage page{"Perseus site plan", report.description->name, with_origin(facts_of(report)), {}};
   report::PageSection top;
   top.note = objective_text(report);
   for (const std::string& line : shortages_of(report)) top.list.push_back({"short", line});

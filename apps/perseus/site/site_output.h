@@ -34,7 +34,6 @@ struct SitePlanReport {
   std::vector<site::Interval> intervals = {};
   std::vector<DomainWhatIf> what_if = {};  ///< the site, then its rows
   std::vector<HeadroomAtRate> headroom = {};
-  std::vector<report::ReportFact> origin = {};
 };
 
 std::string site_plan_text(const SitePlanReport& report);

@@ -223,8 +223,7 @@ std::vector<std::string> event_charts(const SiteDayReport& report) {
 
 /// Power against the limit over the day and around events, and the tables.
 void write_site_day_page(const SiteDayReport& report, const report::Sink& sink) {
-  report::StaticPage page{"Perseus site emulation", report.description->name, facts_of(report), {}};
-  page.facts.insert(page.facts.end(), report.origin.begin(), report.origin.end());
+  report::StaticPage page{"Perseus site emulation", report.description->name, with_origin(facts_of(report)), {}};
   page.sections.push_back(
       {.drawings = {day_chart(report)},
        .table = methods_of(report).text(),

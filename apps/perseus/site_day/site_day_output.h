@@ -30,7 +30,6 @@ struct SiteDayReport {
   const site_emulator::SiteDay* day = nullptr;
   model::SiteObjective objective = model::SiteObjective::slowdown;
   std::vector<EmulatedDay> methods = {};
-  std::vector<report::ReportFact> origin = {};
 };
 
 std::vector<report::ReportFact> facts_of(const SiteDayReport& report);

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "command_line/command.h"
-#include "command_line/origin.h"
 #include "command_line/progress.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/site_toml.h"
@@ -74,7 +73,6 @@ Result<int> run_site_emulate(const SiteEmulateOptions& options, bool as_json) {
     emulated.figures = site_emulator::figures_of(day, emulated.run);
     report.methods.push_back(std::move(emulated));
   }
-  report.origin = origin_facts();
   if (Status written = write_site_day(options.out, report); !written) return written.error();
   print(as_json ? formats::json_text(site_day_json(report)) + "\n" : site_day_text(report));
   if (!as_json && !options.out.empty()) print(fmt::format("\nwritten to {0}; to look at: {0}/day.html\n", options.out));

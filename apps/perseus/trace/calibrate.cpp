@@ -8,7 +8,6 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value_from.hpp>
-#include <iterator>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -325,9 +324,7 @@ Status write_calibration(const std::string& directory, const CalibrationOutcome&
 }
 
 std::vector<report::ReportFact> facts_of(const CalibrateOptions& options) {
-  std::vector<report::ReportFact> facts{{"computations", options.ops}, {"iterations", options.iterations}};
-  std::ranges::move(origin_facts(), std::back_inserter(facts));
-  return facts;
+  return with_origin({{"computations", options.ops}, {"iterations", options.iterations}});
 }
 
 Result<int> run_calibrate(const CalibrateOptions& options, bool as_json) {

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <set>
 
@@ -78,8 +77,8 @@ Status write_trace(const TraceOptions& options, const TraceAnswer& answer) {
   if (believable(answer)) {
     for (const auto& [name, text] : *traced) files.emplace_back(name, text);
   }
-  std::vector<report::ReportFact> inputs{{"timeline", fmt::format("{}", fmt::join(options.input.files, ", "))}};
-  std::ranges::move(origin_facts(), std::back_inserter(inputs));
+  const std::vector<report::ReportFact> inputs =
+      with_origin({{"timeline", fmt::format("{}", fmt::join(options.input.files, ", "))}});
   files.emplace_back("report.html",
                      [&](const report::Sink& sink) { report::write_static_page(trace_page(answer, inputs), sink); });
   return write_output(options.out, files_of_a_trace(), files);

@@ -24,7 +24,6 @@
 #include "planning/planner/exact.h"
 #include "planning/planner/lower_bound.h"
 #include "verify/verify_files.h"
-#include "verify/verify_search.h"
 
 namespace perseus::cli {
 namespace {

@@ -15,8 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "io/formats/plan_file.h"
 #include "planning/model/default_plan.h"
+#include "search/search_output.h"
 #include "server/profiling/pooled_profile.h"
 
 namespace perseus::cli {
@@ -54,5 +56,17 @@ struct CheckedMetadata {
 /// `planned_with`: nullptr without --profile.
 CheckedMetadata check_metadata(const formats::PlanFile& file, const std::string& profile_path,
                                const profiling::PooledProfile* planned_with);
+
+// What a search over configurations wrote beside its plans, which are checked separately. Errors: those of reading
+// configurations.csv.
+bool is_search_directory(const std::filesystem::path& path);
+/// The folders that configurations.csv names, the reference first.
+Result<std::vector<std::string>> configurations_in(const std::filesystem::path& directory);
+/// Folders with plans that configurations.csv does not name, as findings.
+std::vector<std::string> unlisted_configurations(const std::filesystem::path& directory,
+                                                 const std::vector<std::string>& names);
+std::vector<std::string> check_search_files(const std::filesystem::path& directory,
+                                            const std::vector<PlannedConfiguration>& configurations,
+                                            const model::DefaultRule& rule);
 
 }  // namespace perseus::cli

@@ -1,5 +1,3 @@
-#include "verify/verify_search.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
