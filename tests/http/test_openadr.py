@@ -130,7 +130,8 @@ class Follows(FollowCase):
         self.assertEqual(self.receiver.limits(), [900e3, 500e3, 900e3])
         self.assertEqual([step.get("from_s") for step in self.receiver.steps()], [None, begin, begin + 3600])
         hall = {"name": "hall 1", "constant_w": 7.5, "limits": self.receiver.steps()}
-        self.assertEqual(self.receiver.site, {"name": "site", "pue": 1.25, "domains": [{"name": "row 1"}, hall]})
+        kept = {"name": "site", "pue": 1.25, "domains": [{"name": "row 1"}, hall]}
+        self.assertEqual({**self.receiver.site, **kept}, self.receiver.site, "and defaults that the server writes too")
 
     def test_a_domain_that_is_not_there(self):
         done = self.once("--domain", "hall 2")

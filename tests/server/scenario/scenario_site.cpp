@@ -11,43 +11,23 @@
 #include "base/json_writer.h"
 #include "io/formats/json_reader.h"
 #include "io/formats/number.h"
+#include "server/jobs/site_body.h"
 
 namespace perseus::testing {
 namespace {
 
-struct Step {
-  double from_s = 0;
-  std::optional<double> limit_w;
-};
-struct Domain {
-  std::string name, parent = {};
-  std::optional<double> constant_w = {}, window_s = {}, accelerator_w = {};
-  std::vector<Step> limits = {};
-};
 struct Reading {
   std::string domain;
   std::optional<double> at_s, power_w;
 };
-void describe(auto& f, const Step& limit) {
-  f.always("from_s", limit.from_s);
-  f("limit_w", limit.limit_w);
-}
-void describe(auto& f, const Domain& domain) {
-  f.always("name", domain.name);
-  f("parent", domain.parent);
-  f("constant_w", domain.constant_w);
-  f("window_s", domain.window_s);
-  f("accelerator_w", domain.accelerator_w);
-  f.always("limits", domain.limits);
-}
 void describe(auto& f, const Reading& reading) {
   f.always("domain", reading.domain);
   f("power_w", reading.power_w);
   f("at_s", reading.at_s);
 }
 
-Result<std::vector<Step>> limits_of(const std::string& text, double start_s) {
-  std::vector<Step> steps;
+Result<std::vector<jobs::LimitBody>> limits_of(const std::string& text, double start_s) {
+  std::vector<jobs::LimitBody> steps;
   std::stringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
     const std::size_t colon = part.find(':');
@@ -70,43 +50,48 @@ bool is_true(formats::JsonFields& fields, std::string_view member) {
 }  // namespace
 
 Result<std::string> site_document(const ScenarioStep& step, double start_s) {
-  static const std::map<std::string_view, std::optional<double> Domain::*> of_domains{
-      {"constant", &Domain::constant_w}, {"window", &Domain::window_s}, {"accelerator_w", &Domain::accelerator_w}};
-  std::vector<Domain> domains;
-  std::vector<std::map<std::string, std::string>> hosts;
-  std::vector<std::pair<std::string, std::string>> numbers;
+  static const std::map<std::string_view, std::optional<double> jobs::DomainBody::*> of_domains{
+      {"window", &jobs::DomainBody::window_s}, {"accelerator_w", &jobs::DomainBody::accelerator_w}};
+  jobs::SiteBody site;
   for (const auto& [name, relation, value] : step.options) {
     const std::size_t dot = name.find('.');
     const std::string kind = name.substr(0, dot), of = dot == std::string::npos ? "" : name.substr(dot + 1);
-    const auto domain = std::ranges::find(domains, of, &Domain::name);
-    if (of.empty() && (kind == "lease" || kind == "dwell")) {
-      numbers.emplace_back(name + "_s", value);
+    const auto domain = std::ranges::find(site.domains, of, &jobs::DomainBody::name);
+    const double number = formats::number_in<double>(value).value_or(0);
+    if (of.empty() && kind == "lease") {
+      site.lease_s = number;
+    } else if (of.empty() && kind == "dwell") {
+      site.dwell_s = number;
     } else if (of.empty() && kind == "pacing") {
-      numbers.emplace_back(name, value == "yes" ? "true" : "false");
-    } else if (of.empty() &&
-               (kind == "pue" || kind == "least_rate" || kind == "accelerator_w" || kind == "admission_s")) {
-      numbers.emplace_back(name, value);
+      site.pacing = value == "yes";
+    } else if (of.empty() && kind == "pue") {
+      site.pue = number;
+    } else if (of.empty() && kind == "least_rate") {
+      site.least_rate = number;
+    } else if (of.empty() && kind == "accelerator_w") {
+      site.accelerator_w = number;
+    } else if (of.empty() && kind == "admission_s") {
+      site.admission_s = number;
     } else if (of.empty()) {
       const auto limits = limits_of(value, start_s);
       if (!limits) return limits.error();
-      domains.push_back({.name = name, .limits = *limits});
+      site.domains.emplace_back().name = name;
+      site.domains.back().limits = *limits;
     } else if (kind == "host" || kind == "prefix") {
-      hosts.push_back({{kind, of}, {"domain", value}});
-    } else if (domain == domains.end()) {
+      site.hosts.push_back({kind == "host" ? of : "", kind == "host" ? "" : of, value});
+    } else if (domain == site.domains.end()) {
       return wrong_step(fmt::format("{}: no domain '{}' before it", name, of));
     } else if (kind == "parent") {
       domain->parent = value;
+    } else if (kind == "constant") {
+      domain->constant_w = number;
     } else if (const auto member = of_domains.find(kind); member != of_domains.end()) {
-      (*domain).*(member->second) = formats::number_in<double>(value);
+      (*domain).*(member->second) = number;
     } else {
       return wrong_step(fmt::format("site: no option '{}'", name));
     }
   }
-  return json_object([&](JsonWriter& f) {
-    for (const auto& [name, value] : numbers) f.always(name, JsonRaw{value});
-    f.always("domains", domains);
-    f.always("hosts", hosts);
-  });
+  return json_text(site);
 }
 
 Result<std::string> meter_readings(const ScenarioStep& step, double start_s) {
