@@ -117,12 +117,13 @@ concept ListsMembers = boost::describe::has_describe_members<S>::value;
 template <class S>
 using MembersOf = boost::describe::describe_members<S, boost::describe::mod_public>;
 
-/// Leaves out members at their default.
+/// Leaves out members at their default, except the rank that an event is about: rank 0 is one like the others.
 template <ListsMembers S>
 void describe(JsonWriter& f, const S& s) {
   [[maybe_unused]] static const S none{};  // of an event without members
   boost::mp11::mp_for_each<MembersOf<S>>([&](auto member) {
-    if (!(s.*member.pointer == none.*member.pointer)) f.always(member.name, s.*member.pointer);
+    const bool is_rank = std::string_view(member.name) == "rank";
+    if (is_rank || !(s.*member.pointer == none.*member.pointer)) f.always(member.name, s.*member.pointer);
   });
 }
 template <ListsMembers S>

@@ -161,13 +161,13 @@ bool ranks_are_registered(const ScratchFolder& scratch) {
     std::ifstream stored(scratch.path(file), std::ios::binary);
     events.append(std::istreambuf_iterator<char>(stored), {});
   }
-  std::set<bool> first;  // an event leaves out rank 0
+  std::set<std::string> ranks;
   const std::string event = "\"rank_registered\"";
   for (std::size_t at = events.find(event); at != std::string::npos; at = events.find(event, at + 1)) {
-    const std::string place = events.substr(at, events.find("clocks_mhz", at) - at);
-    first.insert(place.find("\"rank\":") == std::string::npos);
+    const std::size_t rank = events.find("\"rank\":", at), end = events.find(',', rank);
+    if (end != std::string::npos) ranks.insert(events.substr(rank, end - rank));
   }
-  return first.size() == 2;
+  return ranks.size() >= 2;
 }
 
 /// Does `what` as soon as a clock is locked. Clients also give clocks back between plans: it may no longer be when

@@ -131,6 +131,13 @@ TEST(Event, DefaultsAreReadBackToo) {
   }
 }
 
+/// Rank 0 is written too: a reader of the log sees which rank an event is about.
+TEST(Event, NamesItsRankAndLeavesOutOtherDefaults) {
+  EXPECT_EQ(format_event({1, RankRegistered{}}), R"({"kind":"rank_registered","at_s":1,"rank":0})");
+  EXPECT_EQ(format_event({1, RankMeasured{}}), R"({"kind":"rank_measured","at_s":1,"rank":0})");
+  EXPECT_EQ(format_event({1, JobSilent{}}), R"({"kind":"job_silent","at_s":1})");
+}
+
 TEST(Event, AGrantSaysWhatActsAtOnce) {
   const auto text = [](const PowerGranted& granted) { return text_of(Event{0, granted}); };
   EXPECT_EQ(
