@@ -1,8 +1,7 @@
 // The spans of a timeline, in bounded memory: beyond a number of spans, whole steps are dropped.
 //
-// Method:  every second step is dropped, again and again, while there are too many spans; of spans without a step,
-// those
-//          that begin later after the first of their file.
+// Method:  every second step is dropped, again and again, while there are too many spans; of spans without a step, the
+//          later half, counted from the first of their file.
 // Shape:   spans stay in the order of their files.
 // Cost:    amortized constant per span.
 #pragma once

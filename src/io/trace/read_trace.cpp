@@ -33,6 +33,7 @@ constexpr std::size_t kMostNames = 100'000;  ///< remembered
 constexpr std::size_t kLongestGpu = 128;     ///< name
 constexpr std::size_t kMostGpus = 16;        ///< whose names are told apart
 constexpr std::string_view kGpuRange = "gpu_user_annotation";
+constexpr double kMostKernels = 2;      ///< time of kernels, over that of their computations: streams run side by side
 constexpr double kLongest_us = 86.4e9;  ///< of an event: a day
 /// Largest numbers of a span.
 constexpr std::array<std::pair<SpanField, int>, 3> kMostNumbers = {
@@ -79,6 +80,7 @@ class TraceReader {
     for (const auto& [thread, open] : open_) timeline_.unpaired_events += std::ssize(open);
     keep_first_category();
     keep_computing_streams();
+    if (Status status = check_device(); !status) return status;
     threads_.place_file(names_, rank_of_file_, spans_.first_of_file());
     return Ok{};
   }
@@ -87,29 +89,37 @@ class TraceReader {
     if (timeline_.events == 0)
       return Error{ErrorCode::invalid_input,
                    fmt::format("{}: no event; expected a list of events or an object with traceEvents", file_)};
-    if (timeline_.spans.empty()) {
-      std::string known;
-      for (const auto& [pattern, kind] : names_.events) known += (known.empty() ? "" : ", ") + pattern;
-      if (known.empty()) known = "a mapping with --names FILE";
-      return Error{
-          ErrorCode::invalid_input,
-          fmt::format("{}: none of {} events has a name of a computation{}; expected {}", file_, timeline_.events,
-                      timeline_.unpaired_events == 0
-                          ? ""
-                          : fmt::format(", and {} begin or end alone", timeline_.unpaired_events),
-                      known)};
-    }
+    const auto none_computes = [this] {
+      return std::ranges::none_of(timeline_.spans, [](const Span& s) { return is_compute(s.kind); });
+    };
+    if (none_computes()) return no_computation();
     const bool ready = std::ranges::find(ready_names(), names_.name, &TraceNames::name) != ready_names().end();
     if (const auto missing = threads_.missing_place(names_, ready); !missing.empty())
       return Error{ErrorCode::invalid_input, ready ? fmt::format("{}: {} [places] {}", file_, names_.name, missing)
                                                    : fmt::format("{}: [places] {}", names_.name, missing)};
     if (spans_.until_s() < HUGE_VAL) timeline_.read_s = spans_.until_s();
     assign_steps(timeline_);
+    if (none_computes())
+      return Error{ErrorCode::invalid_input,
+                   fmt::format("{}: no computation begins within a step; expected steps around computations", file_)};
     timeline_.names = names_.name;
     return std::move(timeline_);
   }
 
  private:
+  [[nodiscard]] Error no_computation() const {
+    std::string known;
+    for (const auto& [pattern, kind] : names_.events) {
+      if (is_compute(kind)) known += pattern + ", ";
+    }
+    return {
+        ErrorCode::invalid_input,
+        fmt::format(
+            "{}: none of {} events has a name of a computation{}; expected {}{} with --names FILE", file_,
+            timeline_.events,
+            timeline_.unpaired_events == 0 ? "" : fmt::format(", and {} begin or end alone", timeline_.unpaired_events),
+            known, known.empty() ? "a mapping" : "or other names")};
+  }
   Error in_file(const Error& error) const {
     return error.message.starts_with(file_) ? error : Error{error.code, fmt::format("{}: {}", file_, error.message)};
   }
@@ -282,15 +292,35 @@ class TraceReader {
     spans_.drop([&](std::size_t i) { return i >= spans_.first_of_file() && spans_.category_of(i) != first_of(i); });
   }
 
+  /// A host that only launches kernels does not show how long they take.
+  [[nodiscard]] Status check_device() const {
+    if (std::ranges::find(names_.categories, kGpuRange) == names_.categories.end()) return Ok{};
+    double on_host_s = 0, kernels_s = 0;
+    for (std::size_t i = spans_.first_of_file(); i < timeline_.spans.size(); ++i) {
+      if (!is_compute(timeline_.spans[i].kind)) continue;
+      if (category_at(i) == kGpuRange) return Ok{};
+      on_host_s += timeline_.spans[i].duration_s;
+    }
+    for (const auto& [stream, seconds] : kernels_s_) kernels_s += seconds;
+    if (on_host_s == 0 || kernels_s <= kMostKernels * on_host_s) return Ok{};
+    return Error{
+        ErrorCode::invalid_input,
+        fmt::format("{}: computations take {:.3g} s on the host, and kernels {:.3g} s on the GPU: the host only "
+                    "launches them; expected ranges of the GPU ({}), or CUDA_LAUNCH_BLOCKING=1",
+                    file_, on_host_s, kernels_s, kGpuRange)};
+  }
+  [[nodiscard]] std::string_view category_at(std::size_t i) const {
+    const auto category = static_cast<std::size_t>(spans_.category_of(i));
+    return category < names_.categories.size() ? names_.categories[category] : std::string_view();
+  }
+
   /// Kineto repeats a range of the host on every stream that runs kernels of it. Of these, the one on the stream that
   /// computes counts: those of NCCL's streams contain the wait for other ranks, and gathers ahead of their computation.
   void keep_computing_streams() {
     if (!names_.thread.empty() || std::ranges::find(names_.places, "tid") != names_.places.end()) return;
     const auto on_gpu = [&](std::size_t i) {
-      const std::size_t category = static_cast<unsigned char>(spans_.category_of(i));
       const SpanKind kind = timeline_.spans[i].kind;
-      return category < names_.categories.size() && names_.categories[category] == kGpuRange &&
-             (is_compute(kind) || kind == SpanKind::step);
+      return category_at(i) == kGpuRange && (is_compute(kind) || kind == SpanKind::step);
     };
     const auto stream = [this](int thread) -> const TraceThreads::Thread& { return threads_.whole(thread); };
     const auto computes_less = [&](int a, int b) {  // without kernels: PyTorch's own stream has the lowest number

@@ -72,9 +72,9 @@ Status TraceEventParser::parse(std::string_view text, TraceEvent& event) {
       error = value.get_string().get(event.phase);
       if (error == simdjson::SUCCESS && !event.matters()) return Ok{};
     } else if (key == "name") {
-      error = value.get_string().get(event.name);
+      if (value.get_string().get(event.name)) event.name = {};  // some recorders write null
     } else if (key == "cat") {
-      error = value.get_string().get(event.category);
+      if (value.get_string().get(event.category)) event.category = {};
     } else if (key == "pid") {
       event.pid = trimmed(value.raw_json_token());
     } else if (key == "tid") {

@@ -81,7 +81,7 @@ void TraceThreads::place(int thread, const TraceNames& names, int rank_of_file, 
 std::string TraceThreads::missing_place(const TraceNames& names, bool ready) const {
   const std::string& file = timeline_.files.back();
   for (std::size_t f = 0; f < kNumFields; ++f) {
-    const std::string& place = names.places[f];
+    const std::string_view place = names.places[f] == "file" ? "pid" : std::string_view(names.places[f]);  // of several
     if (!place.empty() && !occurs_[f] && (!ready || (place == "pid" && !threads_.front().pid.empty())))
       return fmt::format("{}: no event of {} has a whole number at '{}'", field_names()[f], file, place);
   }

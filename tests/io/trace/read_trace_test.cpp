@@ -136,6 +136,8 @@ TEST(ReadTrace, PlacesRanksByArgumentsAndNamesAPlaceThatNeverOccurs) {
 TEST(ReadTrace, ReadsPastOtherEvents) {
   const auto timeline = parsed("[" + std::string(kForward) +
                                R"(,{"ph":"X","name":"other","ts":3,"dur":-1,"args":{"step":"x"}},
+                                   {"ph":"X","name":"other","ts":NaN,"dur":Infinity},{"ph":"X","name":"other"},
+                                   {"ph":"i","name":"other","ts":"x"},{"ph":"X","name":null,"cat":7},{"ph":"b","id":1,"name":"other"},
                                    {"ph":"X","name":"forward-compute","pid":1,"tid":7,"ts":20,"dur":1,
                                     "args":{"step":null,"mb_id":-1}}])");
   ASSERT_TRUE(timeline.ok()) << timeline.error().message;
@@ -299,6 +301,21 @@ TEST(ReadTrace, NamesEventValueAndWhatWasExpected) {
       {"[{\"ph\": \"X\"", "t.json: it ends within an event"},
       {R"([{"ph":"X","name":"forward-compute","ts":"soon","dur":1}])",
        "t.json: event 1 (forward-compute): ts \"soon\"; expected a number of microseconds"},
+      {R"([{"ph":"X","name":"forward-compute","ts":NaN,"dur":1}])",
+       "t.json: event 1 (forward-compute): ts NaN; expected a number of microseconds"},
+      {R"([{"ph":"X","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":9},
+           {"ph":"X","name":"forward_step","pid":1,"tid":1,"ts":1,"dur":1}])",
+       "t.json: none of 2 events has a name of a computation; expected Forward {microbatch}, "},
+      {R"([{"ph":"X","name":"ProfilerStep#1","pid":1,"tid":1,"ts":10,"dur":9},
+           {"ph":"X","name":"Forward 0","pid":1,"tid":1,"ts":1,"dur":1}])",
+       "t.json: no computation begins within a step; expected steps around computations"},
+      {R"([{"ph":"X","name":"Forward 0","pid":"rank a","tid":1,"ts":1,"dur":1},
+           {"ph":"X","name":"Forward 0","pid":"rank b","tid":1,"ts":1,"dur":1}])",
+       "t.json: torch [places] global: no event of t.json has a whole number at 'pid'"},
+      {R"([{"ph":"X","cat":"user_annotation","name":"Forward 0","pid":1,"tid":1,"ts":1,"dur":100},
+           {"ph":"X","cat":"kernel","name":"sm90_gemm","pid":0,"tid":7,"ts":9,"dur":9000}])",
+       "t.json: computations take 0.0001 s on the host, and kernels 0.009 s on the GPU: the host only launches them; "
+       "expected ranges of the GPU (gpu_user_annotation), or CUDA_LAUNCH_BLOCKING=1"},
       {R"([{"ph":"X","name":"forward-compute","ts":1,"dur":-3}])",
        "t.json: event 1 (forward-compute): dur -3; expected a number of microseconds from 0"},
       {R"([{"ph":"X","name":"forward-compute","ts":1,"dur":1e18}])",
