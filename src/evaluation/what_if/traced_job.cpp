@@ -9,7 +9,8 @@
 #include <tuple>
 #include <utility>
 
-#include "base/median.h"
+#include "evaluation/what_if/stages_by_order.h"
+#include "evaluation/what_if/step_spans.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/make_schedule.h"
 
@@ -20,37 +21,32 @@ using model::Instruction;
 using trace::Span;
 using trace::SpanKind;
 
-constexpr double kMostBeside = 0.1;      ///< share of sends beside which a rank computes that waits for its sends
-constexpr double kLeastTime_s = 1e-9;    ///< of a computation in a DAG
-constexpr int kMostChunks = 16;          ///< stages a rank that the order alone may show
-constexpr int kShownFaults = 3;          ///< of steps that are left out
-constexpr double kMostOverlap = 0.1;     ///< of two computations of a rank, over the shorter one
-constexpr double kLeastMedian_s = 1e-6;  ///< of computations: below, times are hardly microseconds
-
+constexpr double kMostBeside = 0.1;    ///< share of sends beside which a rank computes that waits for its sends
+constexpr double kLeastTime_s = 1e-9;  ///< of a computation in a DAG
+constexpr int kShownFaults = 3;        ///< of steps that are left out
+constexpr double kMostOverlap = 0.1;   ///< of two computations of a rank, over the shorter one
 Error invalid(std::string message) { return {ErrorCode::invalid_input, std::move(message)}; }
-
-/// The kinds of computations and their instructions have the same order.
-Instruction instruction_of(SpanKind kind) { return static_cast<Instruction>(kind); }
-static_assert(static_cast<int>(SpanKind::pure_backward) == static_cast<int>(Instruction::pure_backward));
-
-/// The spans of one rank of one pipeline in one step, in the order of time.
-struct RankSpans {
-  std::vector<Span> computing, communicating, pauses;
-};
-using Ranks = std::map<std::pair<int, int>, RankSpans>;  // by pipeline and rank
-using Steps = std::map<int, Ranks>;
 
 class Understanding {
  public:
-  Understanding(const trace::TraceSpans& timeline, const JobDegrees& degrees)
-      : timeline_(timeline), degrees_(degrees) {}
+  Understanding(const trace::TraceSpans& timeline, StepSpans sorted)
+      : timeline_(timeline), sorted_(std::move(sorted)) {}
 
   Result<TracedJob> run() {
-    if (Status status = place_threads(); !status) return status.error();
-    if (Status status = check_unit(); !status) return status.error();
-    Steps steps = sorted_steps();
-    find_shape(steps);
-    find_stages(steps);
+    job_.tensor_parallel = sorted_.tensor_parallel;
+    job_.all_in_one = sorted_.all_in_one;
+    job_.guesses_steps = sorted_.guesses_steps;
+    job_.counts_microbatches = sorted_.counts_microbatches;
+    job_.guesses_stages = sorted_.counts_chunks;
+    find_shape();
+    if (!sorted_.names_stages && job_.counts_microbatches && job_.ranks > 1) {
+      if (const auto schedule = find_stages(sorted_.steps, job_.pipelines, job_.ranks, job_.microbatches)) {
+        job_.stages = schedule->num_stages;
+        job_.microbatches = schedule->num_microbatches;
+        job_.guesses_stages = true;
+      }
+    }
+    const std::map<int, SpansOfRanks>& steps = sorted_.steps;
     for (const auto& [number, ranks] : steps) {
       if (auto step = step_of(number, ranks)) {
         job_.steps.push_back(*std::move(step));
@@ -98,113 +94,9 @@ class Understanding {
     });
   }
 
-  Status check_unit() const {
-    std::vector<double> times;
-    for (const Span& s : timeline_.spans) {
-      if (is_compute(s.kind)) times.push_back(s.duration_s);
-    }
-    if (times.empty()) return Ok{};
-    if (const double middle = median(std::move(times)); middle < kLeastMedian_s)
-      return invalid(
-          fmt::format("computations take {:.3g} microseconds in their median; expected at least 1: are ts and "
-                      "dur in microseconds?",
-                      1e6 * middle));
-    return Ok{};
-  }
-
-  Status place_threads() {
-    int world = timeline_.world_size;
-    for (const trace::ThreadPlace& place : timeline_.threads) world = std::max(world, place.global + 1);
-    const int ranks = degrees_.pipeline_parallel.value_or(std::max(1, world / degrees_.tensor_parallel));
-    const int per_stage = std::max(1, world / std::max(1, ranks));
-    if (world > 0 && (ranks * per_stage != world || per_stage % degrees_.tensor_parallel != 0))
-      return invalid(fmt::format("{} ranks; expected a multiple of pipeline_parallel {} x tensor_parallel {}", world,
-                                 ranks, degrees_.tensor_parallel));
-    for (trace::ThreadPlace place : timeline_.threads) {
-      if (place.global >= 0) {  // pipeline-parallel ranks are outermost, tensor-parallel ones innermost
-        job_.all_in_one |= place.rank < 0 && world > 1 && !degrees_.pipeline_parallel;
-        if (place.rank < 0) place.rank = place.global / per_stage;
-        if (place.data < 0) place.data = place.global % per_stage / degrees_.tensor_parallel;
-        if (place.tensor < 0) place.tensor = place.global % degrees_.tensor_parallel;
-      }
-      places_.push_back({std::max(place.data, 0), std::max(place.rank, 0), std::max(place.tensor, 0), 0, place.file});
-    }
-    std::set<std::pair<int, int>> seen;
-    std::map<int, int> file_of;  // a rank's first
-    std::string same;
-    for (std::size_t t = 0; t < places_.size(); ++t) {
-      seen.emplace(places_[t].data, places_[t].rank);
-      const int global = timeline_.threads[t].global, file = places_[t].file;
-      const int first = file_of.try_emplace(global, file).first->second;
-      if (global >= 0 && first != file && same.empty())
-        same = fmt::format("; {} and {} are both of rank {}", timeline_.files[first], timeline_.files[file], global);
-    }
-    const int expected = ranks * per_stage / degrees_.tensor_parallel;
-    if (timeline_.world_size > 0 && std::ssize(seen) != expected)
-      return invalid(
-          fmt::format("timelines of {} of {} ranks (the files say a world size of {}); expected all, or one "
-                      "of each tensor-parallel group and their degree{}",
-                      seen.size(), expected, timeline_.world_size, same));
-    return Ok{};
-  }
-
-  /// Spans by step, pipeline and rank. Those that lack a step or a microbatch get it by their order.
-  Steps sorted_steps() {
-    std::vector<Span> spans = timeline_.spans;
-    std::ranges::stable_sort(spans, {}, &Span::start_s);
-    std::map<std::pair<int, int>, std::pair<int, std::set<std::tuple<SpanKind, int, int>>>> open;  // by thread's place
-    std::map<std::tuple<int, int, int, SpanKind, int>, int> counts;
-    std::map<int, int> first_tensor;
-    Steps steps;
-    job_.counts_microbatches = true;
-    for (Span& s : spans) {
-      if (is_compute(s.kind)) {
-        job_.counts_microbatches = job_.counts_microbatches && s.microbatch < 0;
-        names_stages_ = names_stages_ || std::max<int>(s.stage, s.chunk) >= 0;
-      }
-      const trace::ThreadPlace& place = places_[s.thread];
-      const std::pair key(place.data, place.rank);
-      job_.tensor_parallel = std::max({job_.tensor_parallel, place.tensor + 1, degrees_.tensor_parallel});
-      if (s.step < 0) {  // a computation that comes again begins the next step
-        job_.guesses_steps |= is_compute(s.kind);
-        auto& [step, seen] = open[key];
-        if (is_compute(s.kind) && s.microbatch >= 0 && place.tensor == 0 &&
-            !seen.emplace(s.kind, std::max<int>(s.stage, s.chunk), s.microbatch).second) {
-          ++step;
-          seen = {{s.kind, std::max<int>(s.stage, s.chunk), s.microbatch}};
-        }
-        s.step = step;
-      }
-      if (is_compute(s.kind) && s.microbatch < 0) {
-        const int local = std::max<int>(s.stage, s.chunk) * 4096 + place.tensor;
-        s.microbatch = static_cast<std::int16_t>(counts[{s.step, place.data, place.rank, s.kind, local}]++);
-      }
-      RankSpans& rank = steps[s.step][key];
-      if (is_compute(s.kind)) {
-        add_computation(rank.computing, s);
-      } else if (place.tensor == 0) {
-        (s.kind == SpanKind::garbage_collection ? rank.pauses : rank.communicating).push_back(s);
-      }
-    }
-    return steps;
-  }
-
-  void add_computation(std::vector<Span>& computing, const Span& s) const {
-    if (job_.tensor_parallel > 1) {
-      const auto same = std::ranges::find_if(computing, [&](const Span& other) {
-        return other.kind == s.kind && other.microbatch == s.microbatch && other.stage == s.stage &&
-               other.chunk == s.chunk && places_[other.thread].tensor != places_[s.thread].tensor;
-      });
-      if (same != computing.end()) {
-        same->duration_s = std::max(same->duration_s, s.duration_s);
-        return;
-      }
-    }
-    computing.push_back(s);
-  }
-
   /// Pipelines, ranks, stages, and the number of microbatches that most steps have.
-  void find_shape(const Steps& steps) {
+  void find_shape() {
+    const std::map<int, SpansOfRanks>& steps = sorted_.steps;
     std::map<int, int> microbatches;
     int chunks = 1, largest_stage = -1;
     double first_chunk1_of_rank0 = HUGE_VAL, first_chunk1_of_last = HUGE_VAL;
@@ -233,55 +125,6 @@ class Understanding {
     is_v_shaped_ = chunks == 2 && first_chunk1_of_last < first_chunk1_of_rank0;
   }
 
-  /// All steps with as many computations run them in the kinds of this schedule.
-  [[nodiscard]] bool fits(const Steps& steps, const model::Schedule& schedule) const {
-    for (const auto& [number, ranks] : steps) {
-      if (!is_whole(ranks)) continue;
-      for (const auto& [place, spans] : ranks) {
-        const bool same = std::ranges::equal(
-            spans.computing, schedule.ranks[place.second], {}, [](const Span& s) { return instruction_of(s.kind); },
-            &model::Action::instruction);
-        if (!same) return false;
-      }
-    }
-    return true;
-  }
-  [[nodiscard]] bool is_whole(const Ranks& ranks) const {
-    return std::ssize(ranks) == job_.pipelines * job_.ranks && std::ranges::all_of(ranks, [this](const auto& rank) {
-             return std::ssize(rank.second.computing) == 2 * job_.microbatches;
-           });
-  }
-
-  /// The stages of a timeline that names none, from the order of the only schedule that fits.
-  void find_stages(Steps& steps) {
-    const auto whole = [this](const auto& step) { return is_whole(step.second); };
-    if (names_stages_ || !job_.counts_microbatches || job_.ranks < 2 || std::ranges::none_of(steps, whole)) return;
-    std::vector<model::Schedule> fitting;
-    for (int chunks = 1; chunks <= std::min(job_.microbatches, kMostChunks); ++chunks) {
-      if (job_.microbatches % chunks != 0) continue;
-      for (const std::string& name : model::schedule_names()) {
-        const auto schedule = model::make_schedule(name, {job_.ranks, job_.microbatches / chunks, chunks});
-        if (!schedule || schedule->num_stages != job_.ranks * chunks || !fits(steps, *schedule)) continue;
-        if (chunks == 1) return;
-        fitting.push_back(*schedule);
-      }
-    }
-    if (fitting.size() != 1) return;
-    for (auto& [number, ranks] : steps) {
-      if (!is_whole(ranks)) continue;
-      for (auto& [place, spans] : ranks) {
-        for (std::size_t k = 0; k < spans.computing.size(); ++k) {
-          const model::Action& action = fitting.front().ranks[place.second][k];
-          spans.computing[k].stage = static_cast<std::int16_t>(action.stage);
-          spans.computing[k].microbatch = static_cast<std::int16_t>(action.microbatch);
-        }
-      }
-    }
-    job_.stages = fitting.front().num_stages;
-    job_.microbatches = fitting.front().num_microbatches;
-    job_.guesses_stages = true;
-  }
-
   [[nodiscard]] int stage_of(const Span& s, int rank) const {
     if (s.stage >= 0) return s.stage;
     if (s.chunk <= 0) return rank;
@@ -289,13 +132,13 @@ class Understanding {
   }
 
   /// The fault of a pipeline in a step: two files with the same computation, one that is missing, or else `message`.
-  [[nodiscard]] Error fault_in(const Ranks& ranks, int pipeline, const std::string& message) const {
+  [[nodiscard]] Error fault_in(const SpansOfRanks& ranks, int pipeline, const std::string& message) const {
     std::set<std::tuple<int, int, bool>> seen;  // stage, microbatch, forward
     for (const auto& [place, spans] : ranks) {
       if (place.first != pipeline) continue;
       std::map<std::tuple<SpanKind, int, int>, int> file_of;
       for (const Span& s : spans.computing) {
-        const int stage = stage_of(s, place.second), file = places_[s.thread].file;
+        const int stage = stage_of(s, place.second), file = sorted_.places[s.thread].file;
         if (s.kind != SpanKind::weight_gradient && s.kind != SpanKind::recompute)
           seen.emplace(stage, s.microbatch, s.kind == SpanKind::forward);
         const int first = file_of.try_emplace({s.kind, stage, s.microbatch}, file).first->second;
@@ -337,7 +180,7 @@ class Understanding {
   }
 
   /// Error: what the step lacks.
-  Result<TracedStep> step_of(int number, const Ranks& ranks) {
+  Result<TracedStep> step_of(int number, const SpansOfRanks& ranks) {
     for (int d = 0; d < job_.pipelines; ++d) {
       for (int r = 0; r < job_.ranks; ++r) {
         const auto found = ranks.find({d, r});
@@ -490,9 +333,8 @@ class Understanding {
   }
 
   const trace::TraceSpans& timeline_;
-  const JobDegrees& degrees_;
-  std::vector<trace::ThreadPlace> places_;
-  bool is_v_shaped_ = false, names_stages_ = false;
+  StepSpans sorted_;
+  bool is_v_shaped_ = false;
   TracedJob job_;
 };
 
@@ -515,7 +357,9 @@ double TracedStep::end_s() const {
 }
 
 Result<TracedJob> understand(const trace::TraceSpans& timeline, const JobDegrees& degrees) {
-  return Understanding(timeline, degrees).run();
+  auto sorted = sort_spans(timeline, degrees);
+  if (!sorted) return sorted.error();
+  return Understanding(timeline, *std::move(sorted)).run();
 }
 
 model::Profile mean_profile(const TracedJob& job) {

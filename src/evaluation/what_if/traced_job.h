@@ -1,10 +1,10 @@
 // A training job as its timeline shows it: steps of pipelines of ranks, the order of each rank, and the DAG of a step.
 //
 // Problem: a timeline is a heap of named intervals. Which computation waits for which?
-// Method:  spans are sorted per step and rank; a rank's order of computations is compared with the named schedules;
-//          build_dag() gives the dependencies. Where no computation has a stage, chunk or microbatch, and the kinds of
-//          all ranks fit no schedule of one stage a rank but one of several, they are that schedule's. The transfers of
-//          a rank belong to its computations in the order of time. Clocks of ranks are aligned (clock_offsets.h).
+// Method:  spans are sorted per step and rank (step_spans.h); a rank's order of computations is compared with the named
+//          schedules; build_dag() gives the dependencies. Stages that the timeline does not name follow from the order
+//          (step_spans.h, stages_by_order.h). The transfers of a rank belong to its computations in the order of time.
+//          Clocks of ranks are aligned (clock_offsets.h).
 // Shape:   steps in ascending order; pipelines[d] is that of data-parallel rank d; ranks[r].ops[k] is computation
 //          rank_order[r][k] of the pipeline's order. All steps have the same pipelines, ranks and microbatches.
 // Units:   seconds. Of several tensor-parallel ranks, a computation has the longest time.
@@ -92,7 +92,7 @@ struct TracedJob {
   bool all_in_one = false;           ///< neither timeline nor degrees say how long a pipeline is: all ranks are one
   bool guesses_steps = false;        ///< the timeline numbers none: a microbatch that comes again begins the next
   bool counts_microbatches = false;  ///< the timeline numbers none: they count in the order of time
-  bool guesses_stages = false;       ///< it names none either; the order fits one schedule with several a rank
+  bool guesses_stages = false;       ///< it names none, but the order of computations tells several of a rank apart
   bool has_transfers = false;
   bool senders_wait = false;  ///< sends end before their rank computes again
   [[nodiscard]] const model::Schedule& schedule() const { return orders.front().schedule; }

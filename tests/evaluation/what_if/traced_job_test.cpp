@@ -149,6 +149,64 @@ TEST(TracedJob, FindsTheStagesOfTheOnlyScheduleThatFits) {
   }
 }
 
+/// Of a microbatch, a rank runs its stages in their order, and backward in the reverse one: the order of computations
+/// tells chunks apart, with and without numbers of steps.
+TEST(TracedJob, FindsChunksOfNumberedMicrobatches) {
+  for (const auto& [name, chunks] :
+       {std::pair("interleaved-1f1b", 2), std::pair("interleaved-1f1b", 4), std::pair("zbv", 2),
+        std::pair("dualpipev", 2), std::pair("1f1b", 1), std::pair("zero-bubble", 1)}) {
+    const auto schedule = model::make_schedule(name, {4, 8, chunks});
+    const auto timeline =
+        trace::parse_trace(
+            {{"t.json", testing::synthetic_timeline(
+                            {*schedule, 2, 2, [](const model::Action& a, int, int) { return 0.1 + 0.01 * a.stage; }})}},
+            trace::parse_trace_names(testing::kSyntheticNames, "n").value())
+            .value();
+    for (const bool numbers_steps : {true, false}) {
+      auto without = timeline;
+      for (trace::Span& span : without.spans) {
+        span.stage = -1;
+        if (!numbers_steps) span.step = -1;
+      }
+      const auto job = understand(without);
+      ASSERT_TRUE(job.ok()) << name << ": " << job.error().message;
+      EXPECT_EQ(job->stages, 4 * chunks) << name;
+      EXPECT_EQ(job->microbatches, 8) << name;
+      EXPECT_EQ(job->schedule().name, name) << numbers_steps;
+      EXPECT_EQ(job->steps.size(), 2U) << name;
+      EXPECT_EQ(job->guesses_stages, chunks > 1) << name;
+      EXPECT_LT(replay_errors(*job).computing_alone, 1e-6) << name;
+    }
+  }
+}
+
+TEST(TracedJob, RefusesChunksThatDoNotFit) {
+  auto timeline =
+      trace::parse_trace(
+          {{"t.json", testing::synthetic_timeline({*model::make_schedule("interleaved-1f1b", {2, 4, 2}), 1, 1,
+                                                   [](const model::Action&, int, int) { return 0.1; }})}},
+          trace::parse_trace_names(testing::kSyntheticNames, "n").value())
+          .value();
+  for (trace::Span& span : timeline.spans) span.stage = -1;
+  const auto first_backward = std::ranges::find(timeline.spans, trace::SpanKind::backward, &trace::Span::kind);
+  timeline.spans.erase(first_backward);
+  const auto job = understand(timeline);
+  ASSERT_FALSE(job.ok());
+  EXPECT_THAT(job.error().message, HasSubstr("step 0: dp 0: no backward of microbatch 0 on stage 0"));
+}
+
+/// Processes of a merged file whose numbers are those of the host.
+TEST(TracedJob, NamesRanksThatAreNotNumberedFromZero) {
+  const auto job = understand(
+      trace::parse_trace(
+          {{"t.json", "[" + event("Forward 0", 4711, 0, 10) + "," + event("Forward 0", 4712, 10, 10) + "," +
+                          event("Backward 0", 4711, 40, 20) + "," + event("Backward 0", 4712, 20, 20) + "]"}},
+          {})
+          .value());
+  ASSERT_FALSE(job.ok());
+  EXPECT_THAT(job.error().message, HasSubstr("2 ranks, of which the last is rank 4712; expected ranks from 0 on"));
+}
+
 /// The published timelines hold a sample of the steps, each a tenth of a step after the one before.
 TEST(TracedJob, KnowsNoTimeBetweenStepsThatWereMovedTogether) {
   TracedJob job = understand(trace::parse_trace(torch_files(), {}).value()).value();
