@@ -39,23 +39,24 @@ bool believable(const UnderstoodTrace& understood) {
 
 std::string doubt_about(const UnderstoodTrace& understood) {
   const what_if::ReplayErrors& errors = understood.errors;
-  if (understood.job.all_in_one && understood.job.ranks > 1)
-    return fmt::format(
-        "the replay is {:.1f} % from the timeline: without --pipeline-parallel, all {} ranks are one pipeline",
-        100 * std::max(errors.with_links, errors.early), understood.job.ranks);
+  const bool all_in_one = understood.job.all_in_one && understood.job.ranks > 1;
+  const std::string degree =
+      all_in_one ? fmt::format("; without --pipeline-parallel, all {} ranks are one pipeline: is it one, ",
+                               understood.job.ranks)
+                 : ": ";
   if (errors.early > kMostEarly)
     return fmt::format(
-        "dp {}, rank {} computes up to {:.1f} ms ({:.1f} % of a step) before its input from rank {} was computed: "
+        "dp {}, rank {} computes up to {:.1f} ms ({:.1f} % of a step) before its input from rank {} was computed{}"
         "have both ranks one clock, and are waits within computations named (receive)?",
         errors.early_rank.pipeline, errors.early_rank.rank, 1e3 * errors.early_s, 100 * errors.early,
-        errors.before_early.rank);
+        errors.before_early.rank, degree);
   if (errors.with_links <= kMostReplayError)
     return fmt::format("steps take {:.4g} s in their mean and {:.4g} s replayed: does each one have one order?",
                        understood.slowdown.measured_s, understood.slowdown.as_run_s);
   return fmt::format(
-      "the replay is {:.1f} % from the timeline, too far for an answer: is --pipeline-parallel right, is "
-      "each file of another rank, have they one clock{}?",
-      100 * errors.with_links,
+      "the replay is {:.1f} % from the timeline, too far for an answer{}is each file of another rank, have they one "
+      "clock{}?",
+      100 * errors.with_links, all_in_one ? degree : degree + "is --pipeline-parallel right, ",
       understood.job.has_transfers ? "" : ", and are transfers, which the timeline lacks, short");
 }
 

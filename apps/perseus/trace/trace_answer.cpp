@@ -228,9 +228,13 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
   std::string schedule = job.schedule().name;
   if (others > 0)
     schedule += fmt::format("; {} of {} pipelines ran in another order", others, others + job.orders.front().pipelines);
-  if (job.counts_microbatches && job.ranks > 1 && job.orders.front().schedule.name == what_if::kGeneric)
+  const bool may_be_interleaved = job.schedule().name == what_if::kGeneric || job.schedule().name == "gpipe";
+  if (job.counts_microbatches && job.ranks > 1 && may_be_interleaved)
     schedule += "; the timeline numbers no microbatches: if ranks have several stages, name their chunks (--names)";
-  if (job.guesses_stages) schedule += "; the timeline names no stages of a rank: the only one whose order fits";
+  if (job.guesses_stages)
+    schedule += job.counts_microbatches
+                    ? "; the timeline names no stages of a rank: the only one whose order fits"
+                    : "; the timeline names no stages of a rank: each microbatch passes them in their order";
   facts.push_back({"schedule", schedule});
   if (!answer.modeled_gpu.empty()) facts.push_back({"modeled GPU", answer.modeled_gpu});
   facts.push_back(
