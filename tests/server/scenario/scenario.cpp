@@ -22,6 +22,9 @@ namespace {
 
 using namespace jobs;
 
+/// Of the GPUs that profile: what a story says does not depend on how many, and the search for windows grows with them.
+constexpr int kGpuClocks = 6;
+
 template <class T>
 Status status_of(const Result<T>& result) {
   if (result) return Ok{};
@@ -193,8 +196,10 @@ class Player {
       training_.erase(request.name);
       auto& training =
           training_
-              .try_emplace(request.name, target_, registered->job, request.degrees, microbatches, simulation, 1,
-                           InventedGpu{.time = step.number("gpu_time", 1), .power = step.number("gpu_power", 1)})
+              .try_emplace(
+                  request.name, target_, registered->job, request.degrees, microbatches, simulation, 1,
+                  InventedGpu{
+                      .clocks = kGpuClocks, .time = step.number("gpu_time", 1), .power = step.number("gpu_power", 1)})
               .first->second;
       if (step.text("energies") == "no") training.without_energies();
       training.energies_from(step.whole("energies_from", 0));

@@ -1,7 +1,6 @@
 // Scenarios of the server as text files: tests/server/scenario/*.txt, one test each.
 //
-// Problem: the server's behavior over hours (stragglers, expiry, restarts) must be tested in milliseconds, in-process
-//          and over HTTP alike.
+// Problem: the server's behavior over hours (stragglers, expiry, restarts) must be tested in milliseconds.
 // Input:   a text, one step per line, `#` starts a comment; README.md in this folder lists the steps. A Target runs
 //          the steps: the service itself on a hand-turned clock, or a client of a real server.
 // Output:  nothing, or the first step with an unexpected outcome: "file:line: expected, actual".

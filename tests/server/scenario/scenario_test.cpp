@@ -34,19 +34,11 @@ std::string text_of(const std::string& name) {
   return text.str();
 }
 
-void expect_to_play(const std::string& name, ScenarioTarget& target) {
-  const Status played = play(text_of(name), name, folder, target);
-  EXPECT_TRUE(played.ok()) << played.error().message;
-}
-
-TEST_P(Scenario, PlaysInProcess) {
-  InProcess target;
-  expect_to_play(GetParam() + ".txt", target);
-}
-
 TEST_P(Scenario, PlaysOverHttp) {
   OverHttp target;
-  expect_to_play(GetParam() + ".txt", target);
+  const std::string name = GetParam() + ".txt";
+  const Status played = play(text_of(name), name, folder, target);
+  EXPECT_TRUE(played.ok()) << played.error().message;
 }
 
 /// The same with ranks that know budgets, so that a limit could bind their jobs.
