@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::vector<std::string> words_about_sample(const std::string& command, const std::vector<std::string>& more) {
-  std::vector<std::string> words{command, sample_profile(), "-m", "4", "--blocking-power", "90"};
+  std::vector<std::string> words{command, sample_profile(), "-m", "4", "--blocking-power", "90", "--effort", "low"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -84,8 +84,7 @@ std::string with_two_ranks_a_stage(const ScratchFolder& scratch) {
 }
 
 TEST(AdviseCommand, CountsTheGpusOfStagesThatHaveSeveral) {
-  std::vector<std::string> words =
-      words_about_sample("advise", {"--noise", "0", "--effort", "low", "--gpus", "64", "--json"});
+  std::vector<std::string> words = words_about_sample("advise", {"--noise", "0", "--gpus", "64", "--json"});
   const json::object one = json_of(words);
   const ScratchFolder scratch;
   words[1] = with_two_ranks_a_stage(scratch);
@@ -120,7 +119,7 @@ std::string at_one_clock(const ScratchFolder& scratch) {
 }
 
 TEST(AdviseCommand, AModelCompletesAProfileOfOneClock) {
-  std::vector<std::string> words = words_about_sample("advise", {"--effort", "low", "--model-clocks", "H100-SXM"});
+  std::vector<std::string> words = words_about_sample("advise", {"--model-clocks", "H100-SXM"});
   const Outcome several = run_perseus(words);
   EXPECT_EQ(several.exit_code, 65);
   EXPECT_THAT(several.err, HasSubstr("only a profile of one clock is completed by a model"));

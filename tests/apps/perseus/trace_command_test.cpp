@@ -22,12 +22,12 @@ namespace json = boost::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// Two pipelines of four ranks, of which one worker takes half as long again.
-std::string slow_worker_timeline() {
-  const auto schedule = model::make_schedule("1f1b", {4, 4, 1});
-  return synthetic_timeline({*schedule, 2, 2, [](const model::Action& a, int pipeline, int) {
+/// Two pipelines, of which the worker of the last stage but one takes half as long again.
+std::string slow_worker_timeline(int stages = 4, int microbatches = 4) {
+  const auto schedule = model::make_schedule("1f1b", {stages, microbatches, 1});
+  return synthetic_timeline({*schedule, 2, 2, [stages](const model::Action& a, int pipeline, int) {
                                const double base = a.instruction == model::Instruction::forward ? 0.1 : 0.2;
-                               return base * (pipeline == 1 && a.stage == 2 ? 1.5 : 1);
+                               return base * (pipeline == 1 && a.stage == stages - 2 ? 1.5 : 1);
                              }});
 }
 
@@ -35,7 +35,8 @@ TEST(TraceCommand, NamesTheSlowWorkerAndWritesTheJob) {
   const ScratchFolder scratch;
   const std::string timeline = scratch.file("t.json", slow_worker_timeline());
   const std::string names = scratch.file("names.toml", kSyntheticNames), out = scratch.path("job");
-  const Outcome text = run_perseus({"trace", timeline, "--names", names, "--profile", sample_profile(), "--out", out});
+  const Outcome text = run_perseus(
+      {"trace", timeline, "--names", names, "--profile", sample_profile(), "--effort", "low", "--out", out});
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(
       text.out,
@@ -51,7 +52,8 @@ TEST(TraceCommand, NamesTheSlowWorkerAndWritesTheJob) {
   const Outcome planned =
       run_perseus({"plan", out + "/profile.csv", "--constants", out + "/constants.json", "--effort", "low", "--json"});
   ASSERT_EQ(planned.exit_code, 0) << planned.err;
-  const Outcome answered = run_perseus({"trace", timeline, "--names", names, "--profile", sample_profile(), "--json"});
+  const Outcome answered =
+      run_perseus({"trace", timeline, "--names", names, "--profile", sample_profile(), "--effort", "low", "--json"});
   ASSERT_EQ(answered.exit_code, 0) << answered.err;
   const json::object answer = json::parse(answered.out).as_object();
   EXPECT_EQ(answer.at("schedule"), "1f1b");
@@ -243,7 +245,7 @@ TEST(TraceCommand, ModelsTheGpuThatTheTimelineNames) {
   const std::string names = scratch.file("names.toml", kSyntheticNames);
   const auto answer = [&](const std::string& devices, std::vector<std::string> more) {
     const std::string timeline = scratch.file(
-        "t.json", R"({"deviceProperties":[)" + devices + R"(],"traceEvents":)" + slow_worker_timeline() + "}");
+        "t.json", R"({"deviceProperties":[)" + devices + R"(],"traceEvents":)" + slow_worker_timeline(2, 2) + "}");
     more.insert(more.begin(), {"trace", timeline, "--names", names, "--effort", "low"});
     const Outcome outcome = run_perseus(more);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
