@@ -83,7 +83,9 @@ TEST(PlanSearch, WritesEveryConfigurationAndTheUnionAndVerifies) {
 TEST(PlanSearch, ConfigurationsWithClockLimitsVerify) {
   const ScratchFolder scratch;
   const std::string out = scratch.path("plans");
-  ASSERT_EQ(run_perseus(search_words({"--schedule", "1f1b,gpipe", "--switch-latency", "0.01", "--out", out})).exit_code,
+  ASSERT_EQ(run_perseus({"plan", sample_profile(), "-m", "4", "--blocking-power", "90", "--deadlines", "10",
+                         "--schedule", "1f1b,gpipe", "--switch-latency", "0.01", "--out", out})
+                .exit_code,
             0);
   const Outcome verified = run_perseus({"verify", out});
   EXPECT_EQ(verified.exit_code, 0) << verified.text();
@@ -356,7 +358,7 @@ TEST(PlanSearch, PrintsTheSavingOfEachChange) {
 TEST(PlanSearch, ANoisyProfileHasExpectedValues) {
   const ScratchFolder scratch;
   const std::string noisy = noisy_sample(scratch), out = scratch.path("plans");
-  std::vector<std::string> words{"plan", noisy, "-m", "6", "--blocking-power", "90", "--deadlines", "50", "--json"};
+  std::vector<std::string> words{"plan", noisy, "-m", "6", "--blocking-power", "90", "--deadlines", "10", "--json"};
   const json::value alone = json::parse(run_perseus(words).out);
   words.insert(words.end(), {"--schedule", "1f1b,zero-bubble,zbv", "--recompute", "best", "--measured-with",
                              "recomputation", "--stage-layers", "6", "--out", out});

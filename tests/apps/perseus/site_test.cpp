@@ -244,7 +244,7 @@ TEST(SiteEmulateCommand, TheOptimumBeatsOneClockLimitOnThePublishedProfiles) {
   const ScratchFolder scratch;
   const std::string file = scratch.path("site.toml");
   const std::string write = std::string(PERSEUS_SOURCE_DIR "/tools/published_site.py ") + PERSEUS_PROGRAM + " " +
-                            data.string() + " --jobs 12 --hours 6 > " + file + " 2> /dev/null";
+                            data.string() + " --jobs 6 --hours 2 > " + file + " 2> /dev/null";
   ASSERT_EQ(std::system(write.c_str()), 0);
   const Outcome outcome =
       run_perseus({"site", "emulate", file, "--effort", "low", "--methods", "clock-limit", "--json"});
