@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/job_text.h"
 #include "base/split.h"
 #include "base/utf8.h"
 
@@ -11,17 +12,8 @@ namespace perseus::jobs {
 namespace {
 
 constexpr std::size_t kMaxLabels = 32;
-constexpr std::size_t kMaxWord = 63;
 
-bool is_word(std::string_view text) {
-  const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("._-/:+@").find(c) != std::string_view::npos;
-  };
-  return text.size() <= kMaxWord && std::ranges::all_of(text, allowed);
-}
-
-std::string shown(std::string_view text) { return valid_utf8(std::string(text.substr(0, 2 * kMaxWord))); }
+std::string shown(std::string_view text) { return valid_utf8(std::string(text.substr(0, 2 * kMaxLabelWord))); }
 
 std::optional<LabelCondition> condition_of(std::string_view text) {
   const std::size_t equals = text.find('=');
@@ -31,7 +23,7 @@ std::optional<LabelCondition> condition_of(std::string_view text) {
   condition.is_equal = equals == std::string_view::npos || !name.ends_with('!');
   if (!condition.is_equal) name.remove_suffix(1);
   condition.name = name;
-  if (name.empty() || !is_word(name) || !is_word(condition.value.value_or(""))) return std::nullopt;
+  if (name.empty() || !is_label_word(name) || !is_label_word(condition.value.value_or(""))) return std::nullopt;
   return condition;
 }
 
@@ -42,11 +34,7 @@ Status check_labels(const Labels& labels) {
     return Error{ErrorCode::usage, fmt::format("labels: {} of them; allowed: {}", labels.size(), kMaxLabels)};
   }
   for (const auto& [name, value] : labels) {
-    if (!name.empty() && is_word(name) && is_word(value)) continue;
-    return Error{ErrorCode::usage,
-                 fmt::format("labels: '{}={}'; allowed: a name of 1 to {} and a value of at most {} letters, digits "
-                             "and . _ - / : + @",
-                             shown(name), shown(value), kMaxWord, kMaxWord)};
+    if (Status fits = check_label(name, value); !fits) return fits;
   }
   return Ok{};
 }

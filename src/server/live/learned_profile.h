@@ -22,8 +22,6 @@ namespace perseus::live {
 using jobs::kTeamFact;
 /// The fact with the token that registered a job.
 constexpr std::string_view kOwnerFact = "token";
-/// Prefix of the server's own facts: a job that sends such a fact is rejected.
-constexpr std::string_view kOwnFacts = "perseus.";
 /// The fact with the hash of the request that registered a job under an idempotency key.
 constexpr std::string_view kRequestFact = "perseus.request";
 constexpr std::string_view kLearnedPrefix = "known/";

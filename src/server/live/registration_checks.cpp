@@ -15,7 +15,6 @@
 namespace perseus::live {
 namespace {
 
-constexpr std::size_t kMaxText = 256;
 constexpr std::size_t kMaxFacts = 64;
 constexpr std::size_t kMaxClocks = 4096;
 constexpr std::size_t kMaxInstructions = 1 << 16;
@@ -92,33 +91,7 @@ Status check_lists(const jobs::RegisterRank& request) {
   return Ok{};
 }
 
-/// Finds the first character that names must not contain, since it changes how the surrounding text is displayed:
-/// control characters (C0, DEL, C1), line separators, and bidirectional controls. Also invisible ones, with which two
-/// names look the same: joiners are allowed only where they join, after letters of other scripts and emoji. Also U+FFFE
-/// and U+FFFF, which are noncharacters and would not survive the log. `text` is UTF-8.
-bool has_hidden_characters(std::string_view text) {
-  char32_t before = 0;
-  while (!text.empty()) {
-    const CodePoint c = first_code_point(text);
-    if (c.bytes == 0 || changes_display(c.value) || c.value == 0xFFFE || c.value == 0xFFFF) return true;
-    if (is_invisible(c.value)) return true;
-    constexpr char32_t first_beyond_latin = 0x250;
-    if (is_joiner(c.value) && before < first_beyond_latin) return true;
-    before = c.value;
-    text.remove_prefix(c.bytes);
-  }
-  return false;
-}
-
 }  // namespace
-
-Status check_text(const std::string& what, const std::string& text, std::size_t most) {
-  if (text.size() > most) return usage(fmt::format("{}: {} bytes; allowed: {}", what, text.size(), most));
-  if (has_hidden_characters(text)) {
-    return usage(fmt::format("{}: must be UTF-8 without control or invisible characters", what));
-  }
-  return Ok{};
-}
 
 Status check_profile_name(const std::string& name) {
   const auto allowed = [](char c) {
@@ -136,7 +109,7 @@ Status check_tier(const jobs::Tier& tier) {
       return usage(fmt::format("{}: {}; allowed: {} to {}", name, *value, least, most));
     }
   }
-  return check_text("domain", tier.domain, kMaxText);
+  return check_text("domain", tier.domain, kMaxJobText);
 }
 
 Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max_ranks) {
@@ -156,20 +129,12 @@ Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max
     return usage(fmt::format("world_size: {}; dp {} times pp {} times tp {} is {}", request.world_size, d.dp, d.pp,
                              d.tp, d.world_size()));
   }
-  if (Status named = check_text("name", request.name, kMaxText); !named) return named.error();
-  if (!request.name.empty() && request.name.find_first_not_of(' ') == std::string::npos) {
-    return usage(fmt::format("name: '{}'; allowed: a name that is not only spaces, or none", request.name));
-  }
+  if (Status named = check_job_name(request.name); !named) return named.error();
   if (request.facts.size() > kMaxFacts) {
     return usage(fmt::format("facts: {} of them; allowed: {}", request.facts.size(), kMaxFacts));
   }
   for (const auto& [key, value] : request.facts) {
-    if (Status named = check_text("facts", key, kMaxText); !named) return named.error();
-    if (key.starts_with(kOwnFacts)) {
-      return usage(fmt::format("facts: '{}'; allowed: names that do not begin with '{}', as the server's own do", key,
-                               kOwnFacts));
-    }
-    if (Status named = check_text("facts." + key, value, kMaxText); !named) return named.error();
+    if (Status fits = check_fact(key, value); !fits) return fits.error();
   }
   if (Status labeled = jobs::check_labels(request.labels); !labeled) return labeled.error();
   for (const auto& [pipeline, profile] : request.profile_of) {
@@ -222,8 +187,8 @@ Status check_rank(const jobs::Degrees& d, const jobs::RegisterRank& request) {
   for (const Status& status :
        {check_coordinate("rank", request.rank, d.world_size()), check_coordinate("dp_rank", request.dp_rank, d.dp),
         check_coordinate("pp_rank", request.pp_rank, d.pp), check_coordinate("tp_rank", request.tp_rank, d.tp),
-        check_text("accelerator", request.accelerator, kMaxText), check_text("gpu", request.gpu, kMaxText),
-        check_text("host", request.host, kMaxText), check_latency("transfer_latency_s", request.transfer_latency),
+        check_text("accelerator", request.accelerator, kMaxJobText), check_text("gpu", request.gpu, kMaxJobText),
+        check_text("host", request.host, kMaxJobText), check_latency("transfer_latency_s", request.transfer_latency),
         check_latency("switch_latency_s", request.switch_latency), check_power(request.blocking_power),
         check_lists(request), check_control(request)}) {
     if (!status) return status;

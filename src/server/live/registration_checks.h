@@ -11,6 +11,7 @@
 
 #include <optional>
 
+#include "base/job_text.h"
 #include "base/result.h"
 #include "server/jobs/job.h"
 
@@ -27,9 +28,6 @@ inline constexpr std::int64_t kMostEpoch = std::int64_t{1} << 53;
 /// Rejects a call of a process that no longer holds the rank, which the job must have. Epoch 0: not given.
 Status check_holder(const jobs::Job& job, int rank, std::int64_t epoch);
 
-/// Ok if `text` can be shown in logs and pages unchanged: UTF-8 without control or invisible characters, at most `most`
-/// bytes.
-Status check_text(const std::string& what, const std::string& text, std::size_t most);
 Status check_tier(const jobs::Tier& tier);
 /// Ok if `name` can name a profile: 1..128 of [A-Za-z0-9._+-], not starting with a dot.
 Status check_profile_name(const std::string& name);

@@ -228,7 +228,7 @@ jobs::ResultReported result_of(int window, jobs::ReportIterations request) {
 void ProfilingWindows::report(live::LiveJob& live, int window, jobs::ReportIterations request,
                               work::Done<jobs::ReportedIterations> done) {
   const jobs::Job& job = live.job;
-  if (Status named = live::check_text("missed", request.missed, 1024); !named) return done(named.error());
+  if (Status named = check_text("missed", request.missed, 1024); !named) return done(named.error());
   const auto left_out = [&](const std::string& why) { done(jobs::ReportedIterations{{why}}); };
   if (!profiles::is_profiled(job)) return left_out(fmt::format("window {}: the job is not being profiled", window));
   const int last = static_cast<int>(job.windows.size()) - 1;

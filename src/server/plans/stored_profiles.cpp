@@ -90,7 +90,7 @@ Result<StoredProfiles::Completed> StoredProfiles::complete(const jobs::NamedProf
 
 void StoredProfiles::put(const jobs::NamedProfile& profile, work::Done<jobs::StoredProfile> done) {
   if (Status named = live::check_profile_name(profile.name); !named) return done(named.error());
-  if (Status text = live::check_text("accelerator", profile.accelerator, 256); !text) return done(text.error());
+  if (Status text = check_text("accelerator", profile.accelerator, 256); !text) return done(text.error());
   work::run_off_thread(
       executor_, [profile, limits = input_limits(options_, 0)] { return complete(profile, limits); },
       [this, profile, done](const Result<Completed>& completed) {

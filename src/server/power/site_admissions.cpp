@@ -18,10 +18,10 @@ namespace {
 constexpr std::size_t kLongestName = 256;
 
 Status check_names(const jobs::SiteDocument& document, const jobs::AdmissionRequest& request) {
-  if (Status named = live::check_text("body: job", request.job, kLongestName); !named) return named;
-  if (Status named = live::check_text("body: team", request.team, kLongestName); !named) return named;
+  if (Status named = check_text("body: job", request.job, kLongestName); !named) return named;
+  if (Status named = check_text("body: team", request.team, kLongestName); !named) return named;
   for (const std::string& host : request.hosts) {
-    if (Status named = live::check_text("body: hosts", host, kLongestName); !named) return named;
+    if (Status named = check_text("body: hosts", host, kLongestName); !named) return named;
   }
   return jobs::check_domain(document, request.domain);
 }

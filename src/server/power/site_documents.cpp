@@ -17,12 +17,12 @@ Status check_name(const std::string& what, const std::string& name) {
   if (name.find_first_not_of(' ') == std::string::npos) {
     return Error{ErrorCode::usage, fmt::format("{}: blank; allowed: a name", what)};
   }
-  return live::check_text(what, name, kMostBytes);
+  return check_text(what, name, kMostBytes);
 }
 
 /// The first name that hides something, is blank, or stands twice. A stored document is read without it.
 Status check_site_names(const jobs::SiteDocument& document) {
-  if (Status named = live::check_text("site: name", document.site.name, kMostBytes); !named) return named;
+  if (Status named = check_text("site: name", document.site.name, kMostBytes); !named) return named;
   for (std::size_t d = 0; d < document.site.domains.size(); ++d) {
     Status named = check_name(fmt::format("site: domains[{}].name", d), document.site.domains[d].name);
     if (!named) return named;

@@ -16,7 +16,7 @@ namespace perseus::service {
 void JobOperations::set_policy(jobs::SetPolicy request, work::Done<jobs::PolicyChanged> done) {
   if (Status checked = policies::check_policy(request.policy); !checked) return done(checked.error());
   if (const auto* slowdown = std::get_if<jobs::MaxSlowdown>(&request.policy)) {
-    if (Status unit = live::check_text("unit", slowdown->unit, 64); !unit) return done(unit.error());
+    if (Status unit = check_text("unit", slowdown->unit, 64); !unit) return done(unit.error());
   }
   const std::string id = request.job;
   const std::string kind(jobs::kind_of(request.policy));
@@ -62,7 +62,7 @@ void JobOperations::set_tier(jobs::SetTier request, work::Done<Ok> done) {
 }
 
 void JobOperations::drop_plan(jobs::DropPlan request, work::Done<Ok> done) {
-  if (Status named = live::check_text("reason", request.reason, 1024); !named) return done(named.error());
+  if (Status named = check_text("reason", request.reason, 1024); !named) return done(named.error());
   for (const Seconds time : {request.measured, request.promised}) {
     if (time >= Seconds(0) && time.value() <= 1e9) continue;
     return done(Error{ErrorCode::usage, fmt::format("time: {} s; allowed: 0 to 1e9", time.value())});
@@ -99,7 +99,7 @@ void JobOperations::drop_plan(jobs::DropPlan request, work::Done<Ok> done) {
 }
 
 void JobOperations::see_shape(jobs::SeeShape request, work::Done<Ok> done) {
-  if (Status named = live::check_text("varies", request.varies, 1024); !named) return done(named.error());
+  if (Status named = check_text("varies", request.varies, 1024); !named) return done(named.error());
   jobs::PipelineShape shape;
   shape.microbatches = request.microbatches;
   shape.action_table = request.action_table;

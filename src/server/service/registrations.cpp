@@ -69,7 +69,7 @@ void Registrations::make_job(const std::string& id, jobs::RegisterJob request,
                              work::Done<jobs::RegisterJobAnswer> done) {
   auto registered = live::decide_job(request, options_.max_ranks);
   if (!registered) return done(registered.error());
-  if (Status prefix = live::check_text("id_prefix", request.id_prefix, 200); !prefix) return done(prefix.error());
+  if (Status prefix = check_text("id_prefix", request.id_prefix, 200); !prefix) return done(prefix.error());
   if (!request.idempotency_key.empty()) registered->facts.emplace(live::kRequestFact, request.fingerprint);
   const auto create = [this, registered = *registered, request, id, done](Result<live::Decision> profiles) {
     if (!profiles) return done(profiles.error());

@@ -10,6 +10,7 @@
 #include <limits>
 #include <string_view>
 
+#include "base/job_text.h"
 #include "base/split.h"
 
 namespace perseus::client {
@@ -52,6 +53,25 @@ std::map<std::string, std::string> read_pairs(const char* name, std::string_view
   return read;
 }
 
+std::map<std::string, std::string> checked_pairs(const char* name, std::string_view pairs, char separator,
+                                                 Status (*check)(const std::string&, std::string_view),
+                                                 std::vector<std::string>& remarks) {
+  auto read = read_pairs(name, pairs, separator, remarks);
+  std::erase_if(read, [&](const auto& pair) {
+    const Status fits = check(pair.first, pair.second);
+    if (!fits) remarks.push_back(fits.error().message + "; this one is left out");
+    return !fits;
+  });
+  return read;
+}
+
+/// Nothing for a text that the server would not take, and the job with it.
+std::string checked(std::string text, const Status& fits, std::vector<std::string>& remarks) {
+  if (fits) return text;
+  remarks.push_back(fits.error().message + "; ignored");
+  return "";
+}
+
 class Checked {
  public:
   explicit Checked(std::vector<std::string>& remarks) : remarks_(remarks) {}
@@ -92,6 +112,7 @@ std::optional<double> number_or_variable(const char* name, std::optional<double>
 void read_tier(const perseus_options& all, ClientOptions& o, std::vector<std::string>& remarks) {
   const char* const variable = std::getenv("PERSEUS_DOMAIN");
   o.domain = text(all.domain != nullptr ? all.domain : variable);
+  o.domain = checked(o.domain, check_text("domain", o.domain, kMaxJobText), remarks);
   const auto given = [](bool is_given, double value) { return is_given ? std::optional(value) : std::nullopt; };
   o.least_rate = number_or_variable("least_rate", given(!(all.least_rate < 0), all.least_rate), "PERSEUS_LEAST_RATE", 0,
                                     1, remarks);
@@ -120,9 +141,9 @@ ClientOptions read_options(const perseus_options* given, std::vector<std::string
   o.token = text(all.token);
   o.ca_file = text(all.ca_file);
   o.job = text(all.job);
-  o.job_name = text(all.job_name);
-  o.facts = read_pairs("facts", text(all.facts), '\n', remarks);
-  o.labels = read_pairs("labels", text(all.labels), ',', remarks);
+  o.job_name = checked(text(all.job_name), check_job_name(text(all.job_name)), remarks);
+  o.facts = checked_pairs("facts", text(all.facts), '\n', check_fact, remarks);
+  o.labels = checked_pairs("labels", text(all.labels), ',', check_label, remarks);
   o.profile = text(all.profile);
   o.schedule = text(all.schedule);
   o.action_table = text(all.action_table);

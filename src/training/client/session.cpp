@@ -187,7 +187,7 @@ void Session::State::failed(Cause cause, const std::string& why) {
         why + (has_lease
                    ? "; training continues, under its plan until the lease of its power budget ends"
                    : fmt::format("; training continues: after {:g} s without an answer at the highest clock, where it "
-                                 "saves nothing, until the server answers",
+                                 "saves nothing, until it gets a plan",
                                  timing.grace_s)));
     if (holds) to.listener.on_held(true);
   });

@@ -97,6 +97,28 @@ TEST(Options, TheTier) {
   EXPECT_EQ(read(nullptr, nullptr, nullptr), "'' none none");
 }
 
+TEST(Options, NoNameLabelOrFactCostsTheJobItsPlan) {
+  std::vector<std::string> remarks;
+  perseus_options given = default_options();
+  given.job_name = "a\nb";
+  given.domain = "row\x01";
+  given.facts = "model=gpt\nnote=a\tb\nperseus.request=1";
+  given.labels = "team=a b,gang=x";
+  const ClientOptions options = read_options(&given, remarks);
+  EXPECT_EQ(options.job_name + options.domain, "");
+  EXPECT_THAT(options.facts, ::testing::ElementsAre(::testing::Pair("model", "gpt")));
+  EXPECT_THAT(options.labels, ::testing::ElementsAre(::testing::Pair("gang", "x")));
+  EXPECT_THAT(
+      remarks,
+      ::testing::UnorderedElementsAre(
+          "name: must be UTF-8 without control or invisible characters; ignored",
+          "domain: must be UTF-8 without control or invisible characters; ignored",
+          "facts.note: must be UTF-8 without control or invisible characters; this one is left out",
+          ::testing::StartsWith("facts: 'perseus.request'; allowed: names that do not begin with 'perseus.'"),
+          "labels: 'team=a b'; allowed: a name of 1 to 63 and a value of at most 63 letters, digits and . _ - / "
+          ": + @; this one is left out"));
+}
+
 TEST(Options, ReportsOfStragglersCanBeTurnedOff) {
   std::vector<std::string> remarks;
   const auto read = [&](const char* value) {

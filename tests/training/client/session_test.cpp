@@ -531,7 +531,7 @@ TEST_F(SessionTest, TooSlowIsNoAnswer) {
   session = std::make_unique<Session>(options, RankFacts{}, std::move(listener), complaints);
   EXPECT_TRUE(eventually([&] { return held && session->failures() > 2; }));
   EXPECT_EQ(said.count("no answer within"), 1);
-  EXPECT_EQ(said.count("at the highest clock, where it saves nothing, until the server answers"), 1);
+  EXPECT_EQ(said.count("at the highest clock, where it saves nothing, until it gets a plan"), 1);
 }
 
 TEST_F(SessionTest, RequestsToAServerThatDoesNotWaitArePaced) {
