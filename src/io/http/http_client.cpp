@@ -13,6 +13,7 @@
 #include <boost/beast/ssl.hpp>
 #include <utility>
 
+#include "base/split.h"
 #include "io/http/tls.h"
 
 namespace perseus::http {
@@ -192,8 +193,8 @@ class HttpConnection::Transport {
     request.set(http::field::host, format_host_port(url_.address));
     request.set(http::field::user_agent, "perseus");
     if (!keep) request.set(http::field::connection, "close");
-    const std::string& token = peer_.token.empty() ? url_.password : peer_.token;
-    if (!token.empty()) request.set(http::field::authorization, "Bearer " + token);
+    const std::string_view token = trimmed(peer_.token.empty() ? url_.password : peer_.token);  // as `cat` of a file
+    if (!token.empty()) request.set(http::field::authorization, fmt::format("Bearer {}", token));
     if (!call.authorization.empty()) request.set(http::field::authorization, call.authorization);
     if (!call.idempotency_key.empty()) request.set("Idempotency-Key", call.idempotency_key);
     if (!call.if_match.empty()) request.set(http::field::if_match, call.if_match);

@@ -197,6 +197,17 @@ TEST_F(HttpClientTest, ConnectsAgainWhenTheServerHasClosed) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(connection.call({"GET", "/", "", ""}).ok());
 }
 
+TEST_F(HttpClientTest, ATokenFromAFileMayEndWithALineBreak) {
+  std::string seen;
+  start([&](const HttpRequest& request, const Responder& responder) {
+    seen = request.header("Authorization").value_or("");
+    responder.send(json_response(200, "{}"));
+  });
+  peer_.token = "secret\r\n";
+  EXPECT_TRUE(http_call(peer_, {"GET", "/", "", ""}).ok());
+  EXPECT_EQ(seen, "Bearer secret");
+}
+
 TEST_F(HttpClientTest, AKeptConnectionThatTheServerDroppedIsMadeAnew) {
   HttpServerOptions options;
   options.idle_time = std::chrono::seconds(1);  // long enough for a request on a busy machine
