@@ -5,6 +5,7 @@
 
 #include "server/jobs/event_text.h"
 #include "server/jobs/job_shapes.h"
+#include "server/live/job_view.h"
 #include "server/savings/job_savings.h"
 
 namespace perseus::alerts {
@@ -34,7 +35,7 @@ void add_plan(const live::LiveJob& live, AlertFacts& facts) {
       std::ranges::find_if(job.dropped, [&](const auto& one) { return jobs::is_in_use(job, one.first); });
   if (dropped != job.dropped.end()) facts.dropped = dropped->second;
   if (job.silent || !job.plan || !job.has_reports()) return;
-  const auto cost = savings::iteration_cost(job, live.frontiers.all(), savings::CountedRanks::as_they_are);
+  const auto cost = live::iteration_run(live);
   if (!cost) return;
   facts.planned = cost->time;
   if (const auto* const measured = job.plan_measured()) facts.measured = Seconds(measured->time_s);

@@ -426,9 +426,9 @@ struct JobHeader {
 struct JobSummary {
   int ranks = 0, ranks_registered = 0, pipelines = 0;
   int stragglers = 0;                     ///< pipelines that straggle
-  std::optional<Seconds> iteration_time;  ///< of the whole job, under the plan in force; nothing once it has ended
+  std::optional<Seconds> iteration_time;  ///< of the whole job, as its ranks run it; nothing once it has ended
   std::optional<double> saved_pct;        ///< of an iteration's energy at maximum clock, under the plan in force
-  /// The same if all ranks set their clocks, and its standard deviation; nothing while they do.
+  /// The same if all ranks set their clocks and the plan were not held back, and its deviation; nothing while so.
   std::optional<double> possible_saving_pct = {}, possible_saving_stddev_pct = {};
   bool possible_saving_modeled = false;       ///< as PossibleSaving::modeled
   std::optional<double> silent_since_s = {};  ///< last call of a rank of a silent job
@@ -440,7 +440,7 @@ struct JobSummary {
   /// have reported iterations, and once the job has ended.
   std::optional<Watts> power, all_max_power;
   bool power_measured = false;         ///< `power`, by the ranks' counters; otherwise both are estimated: see JobPower
-  std::optional<Watts> planned_power;  ///< of the plan in force, by the profile; whenever there is a `power`
+  std::optional<Watts> planned_power;  ///< of what the ranks run, by the profile; whenever there is a `power`
   std::string accelerator;             ///< the fact of that name; empty: not known
   Labels labels = {};
   std::optional<std::string> owner = std::nullopt;  ///< the token that registered it; empty: none. Only in the index

@@ -185,6 +185,15 @@ std::vector<jobs::JobView::Shape> shapes_shown(const jobs::Job& job) {
 
 }  // namespace
 
+std::optional<jobs::JobView::PerIteration> iteration_run(const LiveJob& live) {
+  auto cost = savings::iteration_cost(live.job, live.frontiers.all(), savings::CountedRanks::as_they_are);
+  if (cost && live.first_plan_held_back()) {
+    cost->energy = cost->all_max_energy;
+    cost->time = cost->all_max_time;
+  }
+  return cost;
+}
+
 jobs::JobSummary summary_of(const LiveJob& live) {
   const jobs::Job& job = live.job;
   jobs::JobSummary summary;
@@ -202,17 +211,18 @@ jobs::JobSummary summary_of(const LiveJob& live) {
     summary.stragglers =
         static_cast<int>(std::ranges::count_if(policies::degrees_in_force(job), [](double d) { return d > 1; }));
   }
-  const auto cost = cost_of(live);
-  const bool misfit = !savings::profile_misfit(job, cost).empty();
-  if (cost) {
-    summary.iteration_time = cost->time;
-    if (!misfit) summary.saved_pct = cost->saved_pct();
+  const auto plan = cost_of(live);
+  const bool misfit = !savings::profile_misfit(job, plan).empty();
+  const bool held_back = live.first_plan_held_back();
+  if (const auto run = plan ? iteration_run(live) : std::nullopt) {
+    summary.iteration_time = run->time;
+    if (!misfit && !held_back) summary.saved_pct = run->saved_pct();
     if (job.has_reports() && !job.silent) {
-      const savings::JobPower power = savings::power_of(job, *cost);
+      const savings::JobPower power = savings::power_of(job, *run);
       summary.power = power.plan;
       summary.all_max_power = power.all_max;
       summary.power_measured = power.measured;
-      summary.planned_power = cost->energy / cost->time;
+      summary.planned_power = run->energy / run->time;
     }
   }
   summary.maximum_clock = job.state == jobs::JobState::deployed && job.plan &&
@@ -221,6 +231,9 @@ jobs::JobSummary summary_of(const LiveJob& live) {
     summary.possible_saving_pct = possible->saving_pct;
     summary.possible_saving_stddev_pct = possible->stddev_pct;
     summary.possible_saving_modeled = possible->modeled;
+  } else if (held_back && plan && !misfit) {
+    summary.possible_saving_pct = plan->saved_pct();
+    summary.possible_saving_stddev_pct = savings::saving_stddev_pct(*job.plan, job, live.frontiers.all());
   }
   if (const auto total = total_of(live, misfit)) {
     summary.saved = total->saved;
@@ -236,7 +249,7 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
   if (job.live() && job.silent) view.silent_since_s = job.silent->since_s;
   view.reason = job.reason;
   if (job.unknown_events > 0) view.reason = later_version(job.id).message;
-  if (view.reason.empty() && job.live() && live.replan.plan_held_back) {
+  if (view.reason.empty() && live.first_plan_held_back()) {
     view.reason = "the ranks run at their highest clock until their switch latency is known and planned with";
   }
   if (view.reason.empty() && job.live() && std::ranges::any_of(job.characterizing, [&](const std::string& input) {

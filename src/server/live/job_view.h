@@ -17,6 +17,9 @@ jobs::JobView view_of(const LiveJob& live, double now_s);
 /// Reported iterations under plans that are not in the log yet.
 std::vector<jobs::IterationsCounted> counts_since(const LiveJob& live);
 jobs::JobSummary summary_of(const LiveJob& live);
+/// An iteration as the ranks run it: under the plan in force, or at their highest clock while the first plan is held
+/// back. Nothing while a pipeline has no frontier.
+std::optional<jobs::JobView::PerIteration> iteration_run(const LiveJob& live);
 
 /// True for events on which no plan depends.
 bool leaves_plans_unchanged(const jobs::EventBody& body);

@@ -168,6 +168,8 @@ struct LiveJob {
   [[nodiscard]] bool no_plan_followed() const {
     return !replan.plan_handed_out && job.total.iterations == 0 && job.counted_to < 0;
   }
+  /// The ranks run at their highest clock until a first plan for their switch latency is there.
+  [[nodiscard]] bool first_plan_held_back() const { return job.live() && replan.plan_held_back && no_plan_followed(); }
   /// Everything in memory is durable.
   [[nodiscard]] bool is_durable() const { return !stale_ && outbox_.all_durable(); }
   /// True if the blob still waits to be written: `job` is ahead of the store and may name such blobs.

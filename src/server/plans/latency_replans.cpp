@@ -98,6 +98,7 @@ bool LatencyReplans::first_plan_waits(const live::LiveJob& live, double now_s) c
 void LatencyReplans::release_first_plan(live::LiveJob& live) {
   if (!live.replan.plan_held_back || first_plan_waits(live, clock_.now_s())) return;
   live.replan.plan_held_back = false;
+  jobs_.index().note(live.job.id);
   jobs_.shown(live);
 }
 

@@ -1,6 +1,7 @@
 #include "server/plans/rank_plans.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "server/jobs/pipeline_input.h"
 #include "server/live/job_access.h"
@@ -20,7 +21,8 @@ std::optional<Result<jobs::PlanAnswer>> RankPlans::plan_for(live::LiveJob& live,
   auto schedule = schedule_for(live, *live.job.ranks[rank], shown_version);
   if (!schedule) return std::nullopt;
   if (schedule->kind == jobs::StageSchedule::Kind::plan) {
-    live.replan.plan_held_back = latencies_.first_plan_waits(live, clock_.now_s());
+    const bool waits = latencies_.first_plan_waits(live, clock_.now_s());
+    if (std::exchange(live.replan.plan_held_back, waits) != waits) jobs_.index().note(live.job.id);
     if (live.replan.plan_held_back) return std::nullopt;
     live.replan.plan_handed_out = true;
   }
@@ -36,7 +38,8 @@ std::optional<Result<jobs::PlanAnswer>> RankPlans::plan_for(live::LiveJob& live,
 std::optional<jobs::ClockSpan> RankPlans::clocks_wanted(live::LiveJob& live, const jobs::Rank& rank) {
   const jobs::Job& job = live.job;
   if (job.unknown_events > 0) return std::nullopt;
-  const bool highest = job.plan && job.plan->version == job.version && job.plan->of(rank.dp_rank).point < 0;
+  const bool highest = live.first_plan_held_back() ||
+                       (job.plan && job.plan->version == job.version && job.plan->of(rank.dp_rank).point < 0);
   const auto schedule = highest ? nullptr : schedule_for(live, rank, live.shown.version());
   if (!highest && !schedule) return std::nullopt;
   if (const auto range = highest ? std::nullopt : policies::clock_range(*schedule)) return range;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <variant>
 
+#include "server/live/job_view.h"
 #include "server/policies/stragglers.h"
 
 namespace perseus::reports {
@@ -11,7 +12,7 @@ namespace perseus::reports {
 std::optional<JobFigures> job_figures(const live::LiveJob& live) {
   const jobs::Job& job = live.job;
   if (!job.live() || job.silent || !job.plan || !job.has_reports()) return std::nullopt;
-  const auto cost = savings::iteration_cost(job, live.frontiers.all(), savings::CountedRanks::as_they_are);
+  const auto cost = live::iteration_run(live);
   if (!cost) return std::nullopt;
   JobFigures figures;
   figures.job = job.id;

@@ -29,6 +29,13 @@ TEST_F(JobViewTest, TheReasonNamesWhatHoldsThePlanBack) {
   EXPECT_THAT(view().reason, HasSubstr("quick frontier"));
   live().replan.plan_held_back = true;
   EXPECT_THAT(view().reason, HasSubstr("until their switch latency is known"));
+  const jobs::JobSummary before = summary_of(live());
+  EXPECT_EQ(before.saved_pct, std::nullopt) << "the ranks still run at their highest clock";
+  live().replan.plan_held_back = false;
+  const jobs::JobSummary followed = summary_of(live());
+  EXPECT_EQ(before.possible_saving_pct, followed.saved_pct);
+  EXPECT_GT(followed.saved_pct, 0.0);
+  EXPECT_LT(before.iteration_time, followed.iteration_time);
   live().job.unknown_events = 1;
   EXPECT_THAT(view().reason, HasSubstr("a later version of Perseus"));
   live().job.unknown_events = 0;

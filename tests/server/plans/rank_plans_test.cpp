@@ -38,6 +38,26 @@ TEST_F(RankPlansTest, AScheduleIsMadeOncePerVersionAndStage) {
   EXPECT_EQ(schedule(0)->version, 2);
 }
 
+TEST_F(RankPlansTest, WhileTheFirstPlanIsHeldBackTheHighestClocksAreWantedAndListsLearnOfIt) {
+  plan();
+  deploy(1);
+  live().job.clock_sets[0] = {1410, 1005};
+  const jobs::Rank& rank = *job().ranks[0];
+  const auto planned = plans->clocks_wanted(live(), rank);
+  ASSERT_TRUE(planned);
+  EXPECT_LT(planned->least_mhz, 1410);
+  (void)base.jobs().index().take_changed();
+  live().job.without_latency.insert(0);
+  EXPECT_EQ(schedule(0), nullptr);
+  EXPECT_TRUE(base.jobs().index().has_changed("job"));
+  EXPECT_EQ(plans->clocks_wanted(live(), rank), (jobs::ClockSpan{1410, 1410}));
+  (void)base.jobs().index().take_changed();
+  live().job.without_latency.clear();
+  EXPECT_NE(schedule(0), nullptr);
+  EXPECT_TRUE(base.jobs().index().has_changed("job"));
+  EXPECT_EQ(plans->clocks_wanted(live(), rank), planned);
+}
+
 TEST_F(RankPlansTest, ThatTheJobEndsIsNotToldBeforeItIsDurable) {
   plan();
   deploy(0);
