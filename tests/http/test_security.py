@@ -441,7 +441,7 @@ int statfs(const char *path, struct statfs *to) {
             return {**os.environ, "LD_PRELOAD": library, "FILE_SYSTEM": kind, "ASAN_OPTIONS": "verify_asan_link_order=0"}
 
         for kind, name in (("6969", "NFS"), ("FF534D42", "SMB"), ("FE534D42", "SMB"), ("BD00BD0", "Lustre")):
-            for command in (["serve", "--listen", "127.0.0.1:0"], ["token", "create", "--role", "job"]):
+            for command in (["serve", "--listen", "127.0.0.1:0"], ["token", "create", "--role", "infrastructure"]):
                 done = subprocess.run([served.PROGRAM, *command, "--data", self.folder.name + "/shared"], env=on(kind), text=True,
                                       capture_output=True, timeout=served.STOP_S)
                 self.assertEqual(done.returncode, 75, done.stderr)

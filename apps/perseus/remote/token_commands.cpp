@@ -1,6 +1,7 @@
 // perseus token: creates, lists and revokes a server's tokens.
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <filesystem>
 #include <memory>
 
 #include "base/clock.h"
@@ -21,6 +22,10 @@ struct TokenOptions {
   std::optional<double> expires_days;
 };
 constexpr double kDay_s = 86400;
+
+bool has_database(const TokenOptions& options) {
+  return !options.database.empty() || std::filesystem::exists(sqlite_file_in(options.data));
+}
 
 /// Writes directly into the database of a server that does not run.
 Status change_store(const TokenOptions& options,
@@ -55,8 +60,17 @@ Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
   if (const Status possible = access::check_token(wanted); !possible) return possible.error();
   if (options.expires_days) wanted.expires_s = now_s + *options.expires_days * kDay_s;
   const access::NewToken token = access::make_token(std::move(wanted), now_s);
-  const Status put = change_store(
-      options, [&](store::Store& store, store::Store::Done<Ok> done) { store.put_token(token.row, std::move(done)); });
+  if (!has_database(options)) {
+    if (const Status first = access::check_first_token(token.row); !first) return first.error();
+    note(sqlite_file_in(options.data) + " is a new database");
+  }
+  const Status put = change_store(options, [&](store::Store& store, store::Store::Done<Ok> done) {
+    const auto others = store.tokens();
+    if (!others) return done(others.error());
+    const Status first = others->empty() ? access::check_first_token(token.row) : Ok{};
+    if (!first) return done(first.error());
+    store.put_token(token.row, std::move(done));
+  });
   if (!put) return put.error();
   print((as_json ? json_object([&](JsonWriter& f) { f.always("token", token.secret); }) : token.secret) + "\n");
   return 0;
@@ -125,6 +139,9 @@ void add_token(CLI::App& app, Command& command) {
   set_run(*require, command, [options]() -> Result<int> {
     if (options->data.empty() && options->database.empty()) {
       return Error{ErrorCode::usage, "--data DIR or --database URL is required: this command does not call a server"};
+    }
+    if (!has_database(*options)) {
+      return Error{ErrorCode::not_found, sqlite_file_in(options->data) + ": no such database"};
     }
     const Status changed = change_store(*options, [&](store::Store& store, store::Store::Done<Ok> done) {
       access::require_tokens(store, options->required == "on", std::move(done));

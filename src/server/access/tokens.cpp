@@ -74,6 +74,12 @@ Status check_token(const store::TokenRow& wanted) {
                fmt::format("job: '{}'; a token of the role {} reaches all jobs", wanted.job, wanted.role)};
 }
 
+Status check_first_token(const store::TokenRow& wanted) {
+  if (wanted.role == name_of(Role::infrastructure)) return Ok{};
+  return Error{ErrorCode::conflict,
+               "role: the first token must have the role infrastructure; without it, no other token could be created"};
+}
+
 NewToken make_token(store::TokenRow wanted, double now_s) {
   const std::string secret = "perseus_" + jobs::random_hex_id();
   wanted.hash = formats::sha256(secret);

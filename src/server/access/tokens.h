@@ -52,6 +52,8 @@ struct NewToken {
 };
 /// Ok if such a token is allowed: its role exists, and only the role job is limited to one job.
 Status check_token(const store::TokenRow& wanted);
+/// Ok if it may be the first one: with none of the role infrastructure, no other could be made.
+Status check_first_token(const store::TokenRow& wanted);
 /// An unguessable secret, and the row to store.
 NewToken make_token(store::TokenRow wanted, double now_s);
 

@@ -89,7 +89,7 @@ void Api::list_tokens(Call call) {
 
 void Api::make_token(Call call, jobs::TokenBody body) {
   for (const auto& [what, text] : {std::pair{"name", body.name}, {"team", body.team}, {"job", body.job}}) {
-    if (const Status checked = live::check_text(what, text, 256); !checked) return call.fail(checked.error());
+    if (const Status checked = check_text(what, text, 256); !checked) return call.fail(checked.error());
   }
   store::TokenRow wanted;
   wanted.role = body.role;
@@ -98,11 +98,7 @@ void Api::make_token(Call call, jobs::TokenBody body) {
   wanted.team = body.team;
   if (const Status possible = access::check_token(wanted); !possible) return call.fail(possible.error());
   if (!tokens_.required()) {
-    if (wanted.role != name_of(access::Role::infrastructure)) {
-      return call.fail({ErrorCode::conflict,
-                        "role: the first token must have the role infrastructure; without it, no "
-                        "other token could be created"});
-    }
+    if (const Status first = access::check_first_token(wanted); !first) return call.fail(first.error());
     if (!tokens_.shows_first_secret(call.request.header("Authorization").value_or(""))) {
       return call.fail(
           {ErrorCode::forbidden,

@@ -24,7 +24,7 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
-constexpr int kUsage = 64, kNotFound = 66, kUnavailable = 69, kCannotWrite = 73;
+constexpr int kUsage = 64, kNotFound = 66, kUnavailable = 69, kCannotWrite = 73, kConflict = 75;
 
 void expect_mistake(const Words& words, int exit_code, const std::string& message, const RunOptions& options = {}) {
   const Outcome outcome = run_perseus(words, options);
@@ -135,6 +135,19 @@ TEST(PerseusCommandLine, RefusesValuesThatAreNone) {
   expect_mistake({"straggler", "set", "--degree", "1001"}, kUsage, "--degree: '1001' is not a number from 1 to 1000");
   expect_mistake({"lookup", "plans", "--ratio", "0.5"}, kUsage, "--ratio: '0.5' is not a number from 1 to 1e+09");
   expect_mistake({"token", "create", "--role", "root"}, kUsage, "--role: root not in");
+}
+
+TEST(PerseusCommandLine, ATokenIsNotMadeInADatabaseThatNobodyMeant) {
+  const ScratchFolder scratch;
+  const std::string data = scratch.path("mistyped");
+  expect_mistake({"token", "require", "off", "--data", data}, kNotFound, "mistyped/perseus.db: no such database");
+  expect_mistake({"token", "create", "--role", "job", "--data", data}, kConflict,
+                 "the first token must have the role infrastructure");
+  EXPECT_FALSE(std::filesystem::exists(data));
+  const Outcome made = run_perseus({"token", "create", "--role", "infrastructure", "--data", data});
+  EXPECT_EQ(made.exit_code, 0);
+  EXPECT_THAT(made.err, HasSubstr("mistyped/perseus.db is a new database"));
+  EXPECT_THAT(run_perseus({"token", "create", "--role", "job", "--data", data}).err, IsEmpty());
 }
 
 TEST(PerseusCommandLine, MistakesBeforeJsonIsReadAreJsonToo) {
