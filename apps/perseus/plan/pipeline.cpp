@@ -108,7 +108,8 @@ std::string schedule_fault(const std::string& text, bool several) {
     if (several && name == kBestSchedule) {
       return fmt::format("'{}': best stands for every schedule; allowed: best alone, or names of schedules", text);
     }
-    return fmt::format("{} not in {{{}}}", name, fmt::join(model::schedule_names(), ","));
+    return fmt::format("{} not in {{{}{}}}", name, fmt::join(model::schedule_names(), ","),
+                       several ? fmt::format(",{}", kBestSchedule) : "");
   }
   return {};
 }

@@ -219,8 +219,8 @@ std::string plan_text(const Pipeline& pipeline, const model::Frontier& frontier,
                     report::text_of(sum / double(figures.size())), report::text_of(dearest->clock_limit_cost),
                     100 * (dearest->clock_limit_cost / dearest->energy), dearest->point);
   }
-  text += fmt::format("{} points from {} to {}; gap to the bound: mean {}, largest {}\n", figures.size(),
-                      report::text_of(figures.back().time), report::text_of(figures.front().time),
+  text += fmt::format("{} points from {} to {}; gap to the bound over all deadlines: mean {}, largest {}\n",
+                      figures.size(), report::text_of(figures.back().time), report::text_of(figures.front().time),
                       gap_text(summary.gap_mean_pct), gap_text(summary.gap_max_pct));
   return text;
 }

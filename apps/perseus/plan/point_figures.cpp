@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/json/array.hpp>
+#include <cmath>
 #include <utility>
 
 #include "planning/checker/plan_run.h"
@@ -27,7 +28,8 @@ std::vector<PointFigures> figures_of(const model::ComputationDag& dag, const mod
     f.gap_pct = point.gap_pct();
     f.average_power = point.energy / point.time;
     f.saving_pct = point.energy == all_max ? 0 : 100 * ((all_max - point.energy) / all_max);
-    f.slowdown_pct = 100 * ((point.time - t_max) / t_max);
+    const double slower = (point.time - t_max) / t_max;
+    f.slowdown_pct = std::abs(slower) < 1e-9 ? 0 : 100 * slower;  // no "-0.00"
     f.shortest_dwell = point.time;
     f.lateness = point.noise.lateness;
     if (point.noise != model::ProfileNoise{}) {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <boost/asio/ssl/context.hpp>
+#include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 
@@ -13,8 +15,9 @@ namespace {
 namespace ssl = boost::asio::ssl;
 
 Status readable(const std::string& file) {
+  errno = 0;
   if (std::ifstream(file).good()) return Ok{};
-  return Error{ErrorCode::not_found, fmt::format("{}: cannot be read", file)};
+  return Error{ErrorCode::not_found, fmt::format("{}: cannot be read: {}", file, std::strerror(errno))};
 }
 
 /// Of TLS 1.2: forward secrecy and authenticated encryption. Those of TLS 1.3 all have both.
