@@ -46,6 +46,8 @@ struct Named {
   FieldValues fields = kNoFields;
 };
 
+bool is_duration(double us) { return us >= 0 && us <= kLongest_us; }
+
 std::string stream_key(std::string_view pid, std::string_view tid) { return fmt::format("{}#{}", pid, tid); }
 
 class TraceReader {
@@ -65,6 +67,7 @@ class TraceReader {
     spans_.begin_file();
     threads_.begin_file();
     kernels_s_.clear();
+    computing_s_.clear();
     open_.clear();
     EventSplitter splitter;
     const auto visit = [this](std::string_view key, std::string_view object) {
@@ -126,6 +129,9 @@ class TraceReader {
   Error wrong(const TraceEvent& event) const {
     return in_event(event.name, fmt::format("{} {}; expected {}", event.wrong.member, event.wrong.value.substr(0, 40),
                                             event.wrong.expected));
+  }
+  Error no_ts(const TraceEvent& event) const {
+    return in_event(event.name, "no ts; expected a number of microseconds");
   }
   Error in_event(std::string_view name, const std::string& message) const {
     return {ErrorCode::invalid_input, name.empty()
@@ -211,17 +217,15 @@ class TraceReader {
     if (event.phase != "X" && event.phase != "B")
       return in_event(event.name, fmt::format("ph '{}'; expected X, B, E or M among others", event.phase));
     const Named& name = named(event.name);
-    if (event.phase == "X" && !name.known) {
-      ++timeline_.other_events;
-      if (event.category == "kernel" && !event.name.starts_with("nccl"))
-        kernels_s_[stream_key(event.pid, event.tid)] += event.dur.value_or(0) / 1e6;
+    if (!name.known) {
+      pass_over(event);
       return Ok{};
     }
-    if (name.known && event.wrong.expected != nullptr) return wrong(event);
-    if (!event.ts) return in_event(event.name, "no ts; expected a number of microseconds");
+    if (event.wrong.expected != nullptr) return wrong(event);
+    if (!event.ts) return no_ts(event);
     if (event.phase == "X" && !event.dur)
       return in_event(event.name, "no dur; expected a number of microseconds from 0");
-    if (event.phase == "X" && (*event.dur < 0 || *event.dur > kLongest_us))
+    if (event.phase == "X" && !is_duration(*event.dur))
       return in_event(event.name, fmt::format("dur {}; expected a number of microseconds from 0 to {:.0f}, a day",
                                               *event.dur, kLongest_us));
     Span span;
@@ -235,7 +239,7 @@ class TraceReader {
       return name.fields[f] >= 0 ? name.fields[f] : event.args[f];
     };
     for (const auto& [field, most] : kMostNumbers) {
-      if (name.known && value(field) > most)
+      if (value(field) > most)
         return in_event(event.name, fmt::format("{} {}; expected at most {}",
                                                 field_names()[static_cast<std::size_t>(field)], value(field), most));
     }
@@ -247,20 +251,33 @@ class TraceReader {
     span.bytes = static_cast<float>(value(SpanField::bytes));
     const auto category = std::ranges::find(names_.categories, event.category) - names_.categories.begin();
     if (event.phase == "B") {
-      open_[thread].push_back(
-          {span, name.known, static_cast<int>(category), std::hash<std::string_view>()(event.name)});
+      open_[thread].push_back({span, true, static_cast<int>(category), hash_of(event.name)});
       return Ok{};
     }
-    spans_.add(span, static_cast<int>(category));
+    add(span, static_cast<int>(category));
     return Ok{};
   }
 
+  /// The interval, or its begin, of an event that no mapping names: any of its members may be wrong.
+  void pass_over(const TraceEvent& event) {
+    if (event.phase == "B") {
+      open_[thread_of(event)].push_back({{}, false, 0, hash_of(event.name)});
+      return;
+    }
+    ++timeline_.other_events;
+    if (event.category == "kernel" && !event.name.starts_with("nccl") && event.dur && is_duration(*event.dur))
+      kernels_s_[stream_key(event.pid, event.tid)] += *event.dur / 1e6;
+  }
+
+  void add(const Span& span, int category) {
+    if (is_compute(span.kind)) computing_s_[{span.kind, category}] += span.duration_s;
+    spans_.add(span, category);
+  }
+
   Status end(const TraceEvent& event) {
-    if (!event.ts) return in_event(event.name, "no ts; expected a number of microseconds");
     auto& open = open_[thread_of(event)];
-    const auto begin = std::find_if(open.rbegin(), open.rend(), [&](const Open& o) {
-      return event.name.empty() || o.name == std::hash<std::string_view>()(event.name);
-    });
+    const auto begin = std::find_if(open.rbegin(), open.rend(),
+                                    [&](const Open& o) { return event.name.empty() || o.name == hash_of(event.name); });
     if (begin == open.rend()) {
       ++timeline_.unpaired_events;
       return Ok{};
@@ -268,15 +285,16 @@ class TraceReader {
     timeline_.unpaired_events += begin - open.rbegin();  // began within it and never ended
     Open last = *begin;
     open.erase(std::prev(begin.base()), open.end());
+    if (!last.known) {
+      ++timeline_.other_events;
+      return Ok{};
+    }
+    if (!event.ts) return event.wrong.expected != nullptr ? wrong(event) : no_ts(event);
     const double duration = *event.ts / 1e6 - last.span.start_s;
-    if (duration < 0 || 1e6 * duration > kLongest_us)
+    if (!is_duration(1e6 * duration))
       return in_event(event.name, fmt::format("ts {}; expected an end after its begin, at most a day", *event.ts));
     last.span.duration_s = static_cast<float>(duration);
-    if (last.known) {
-      spans_.add(last.span, last.category);
-    } else {
-      ++timeline_.other_events;
-    }
+    add(last.span, last.category);
     return Ok{};
   }
 
@@ -296,10 +314,12 @@ class TraceReader {
   [[nodiscard]] Status check_device() const {
     if (std::ranges::find(names_.categories, kGpuRange) == names_.categories.end()) return Ok{};
     double on_host_s = 0, kernels_s = 0;
-    for (std::size_t i = spans_.first_of_file(); i < timeline_.spans.size(); ++i) {
-      if (!is_compute(timeline_.spans[i].kind)) continue;
-      if (category_at(i) == kGpuRange) return Ok{};
-      on_host_s += timeline_.spans[i].duration_s;
+    std::optional<SpanKind> before;
+    for (const auto& [of, seconds] : computing_s_) {
+      const auto [kind, category] = of;
+      if (std::exchange(before, kind) == kind) continue;  // as keep_first_category()
+      if (category_name(category) == kGpuRange) return Ok{};
+      on_host_s += seconds;
     }
     for (const auto& [stream, seconds] : kernels_s_) kernels_s += seconds;
     if (on_host_s == 0 || kernels_s <= kMostKernels * on_host_s) return Ok{};
@@ -309,8 +329,8 @@ class TraceReader {
                     "launches them; expected ranges of the GPU ({}), or CUDA_LAUNCH_BLOCKING=1",
                     file_, on_host_s, kernels_s, kGpuRange)};
   }
-  [[nodiscard]] std::string_view category_at(std::size_t i) const {
-    const auto category = static_cast<std::size_t>(spans_.category_of(i));
+  [[nodiscard]] std::string_view category_name(int number) const {
+    const auto category = static_cast<std::size_t>(number);
     return category < names_.categories.size() ? names_.categories[category] : std::string_view();
   }
 
@@ -320,7 +340,7 @@ class TraceReader {
     if (!names_.thread.empty() || std::ranges::find(names_.places, "tid") != names_.places.end()) return;
     const auto on_gpu = [&](std::size_t i) {
       const SpanKind kind = timeline_.spans[i].kind;
-      return category_at(i) == kGpuRange && (is_compute(kind) || kind == SpanKind::step);
+      return category_name(spans_.category_of(i)) == kGpuRange && (is_compute(kind) || kind == SpanKind::step);
     };
     const auto stream = [this](int thread) -> const TraceThreads::Thread& { return threads_.whole(thread); };
     const auto computes_less = [&](int a, int b) {  // without kernels: PyTorch's own stream has the lowest number
@@ -352,6 +372,7 @@ class TraceReader {
     });
   }
 
+  static std::size_t hash_of(std::string_view name) { return std::hash<std::string_view>()(name); }
   int thread_of(const TraceEvent& event) { return threads_.number_of(event.pid, event.tid); }
 
   struct Open {
@@ -373,7 +394,8 @@ class TraceReader {
   std::string file_;
   long event_ = 0;
   std::optional<int> rank_of_file_;
-  std::unordered_map<std::string, double> kernels_s_;  ///< of streams: time of kernels but for NCCL's
+  std::unordered_map<std::string, double> kernels_s_;       ///< of streams: time of kernels but for NCCL's
+  std::map<std::pair<SpanKind, int>, double> computing_s_;  ///< by kind and category, also of spans that are dropped
   std::unordered_map<int, std::vector<Open>> open_;
 };
 

@@ -26,8 +26,9 @@ std::optional<double> number_of(std::string_view text) {
 
 void read_time(std::string_view member, std::string_view token, std::optional<double>& time_us, TraceEvent& event) {
   time_us = number_of(token);
-  if (!time_us || !std::isfinite(*time_us) || std::abs(*time_us) > kMost_us)
-    event.wrong = {member, token, "a number of microseconds"};
+  if (time_us && std::isfinite(*time_us) && std::abs(*time_us) <= kMost_us) return;
+  time_us.reset();
+  event.wrong = {member, token, "a number of microseconds"};
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ namespace perseus::trace {
 
 struct TraceEvent {
   std::string_view phase, name, category, pid, tid;
-  std::optional<double> ts, dur;  ///< microseconds
+  std::optional<double> ts, dur;  ///< microseconds; nothing: none, or wrong
   FieldValues args = kNoFields;
   int iteration = -1, step = -1;  ///< args of these names
   std::string_view thread_name;   ///< args.name

@@ -137,11 +137,15 @@ TEST(ReadTrace, ReadsPastOtherEvents) {
   const auto timeline = parsed("[" + std::string(kForward) +
                                R"(,{"ph":"X","name":"other","ts":3,"dur":-1,"args":{"step":"x"}},
                                    {"ph":"X","name":"other","ts":NaN,"dur":Infinity},{"ph":"X","name":"other"},
+                                   {"ph":"B","name":"other","ts":null},{"ph":"E","name":"other","ts":NaN},
+                                   {"ph":"B","name":"other","ts":5},{"ph":"E","ts":2},
+                                   {"ph":"B","name":"other"},{"ph":"E"},{"ph":"E","name":"nothing","ts":"x"},
                                    {"ph":"i","name":"other","ts":"x"},{"ph":"X","name":null,"cat":7},{"ph":"b","id":1,"name":"other"},
                                    {"ph":"X","name":"forward-compute","pid":1,"tid":7,"ts":20,"dur":1,
                                     "args":{"step":null,"mb_id":-1}}])");
   ASSERT_TRUE(timeline.ok()) << timeline.error().message;
   ASSERT_EQ(timeline->spans.size(), 2U);
+  EXPECT_EQ(timeline->unpaired_events, 1);
   EXPECT_EQ(timeline->spans[1].step, -1);
   EXPECT_EQ(timeline->spans[1].microbatch, -1);
 }
@@ -182,10 +186,15 @@ std::string of_streams(const std::string& kernels) {
 TEST(ReadTrace, ReadsARangeOnSeveralStreamsOnceOnTheOneThatComputes) {
   const std::string nccl =
       R"({"ph":"X","cat":"kernel","name":"ncclDevKernel_SendRecv","pid":0,"tid":20,"ts":90,"dur":60},)";
-  const std::string gemm = R"({"ph":"X","cat":"kernel","name":"sm90_gemm","pid":0,"tid":20,"ts":90,"dur":60},)";
+  const auto gemm = [](int stream, const char* dur) {
+    return fmt::format(R"({{"ph":"X","cat":"kernel","name":"sm90_gemm","pid":0,"tid":{},"ts":90,"dur":{}}},)", stream,
+                       dur);
+  };
+  const std::array on_7{100.0, 120.0, 140.0}, on_20{90.0, 100.0, 140.0};
   for (const auto& [kernels, starts_us] :
-       {std::pair(std::string(), std::array{100.0, 120.0, 140.0}), std::pair(nccl, std::array{100.0, 120.0, 140.0}),
-        std::pair(gemm, std::array{90.0, 100.0, 140.0})}) {
+       {std::pair(std::string(), on_7), std::pair(nccl, on_7), std::pair(gemm(20, "60"), on_20),
+        std::pair(gemm(20, "NaN"), on_7), std::pair(gemm(20, "Infinity"), on_7), std::pair(gemm(20, "1e17"), on_7),
+        std::pair(gemm(7, "-60"), on_7)}) {
     const auto timeline = parsed(of_streams(kernels));
     ASSERT_TRUE(timeline.ok()) << timeline.error().message;
     ASSERT_EQ(timeline->spans.size(), 3U) << kernels;
@@ -270,17 +279,19 @@ TEST(ReadTrace, KeepsWholeStepsWithinItsMemory) {
   }
 }
 
-/// Recorders that number no steps: the beginning of each file, also where clocks are an hour apart.
+/// Recorders that number no steps: the beginning of each file, also where clocks are an hour apart. All computations
+/// count as long as all kernels.
 TEST(ReadTrace, KeepsTheBeginningOfSpansWithoutStepsWithinItsMemory) {
   const auto file = [](int rank) {
     std::string text;
     for (int i = 0; i < 400; ++i)
-      text += fmt::format(R"({}{{"ph":"X","name":"Forward {}","pid":0,"tid":0,"ts":{},"dur":1}})", i == 0 ? "" : ",",
-                          i % 4, 3.6e9 * rank + 10 * i);
+      text += fmt::format(R"({}{{"ph":"X","name":"Forward {}","pid":0,"tid":0,"ts":{},"dur":1}},
+                              {{"ph":"X","cat":"kernel","name":"sm90_gemm","pid":0,"tid":7,"ts":{},"dur":1}})",
+                          i == 0 ? "" : ",", i % 4, 3.6e9 * rank + 10 * i, 3.6e9 * rank + 10 * i);
     return fmt::format(R"({{"distributedInfo":{{"rank":{}}},"traceEvents":[{}]}})", rank, text);
   };
   const auto timeline = parse_trace({{"a", file(0)}, {"b", file(1)}}, {}, 100);
-  ASSERT_TRUE(timeline.ok());
+  ASSERT_TRUE(timeline.ok()) << timeline.error().message;
   EXPECT_LT(timeline->spans.size(), 100U);
   std::array<int, 2> spans{};
   for (const Span& s : timeline->spans) {
@@ -303,6 +314,15 @@ TEST(ReadTrace, NamesEventValueAndWhatWasExpected) {
        "t.json: event 1 (forward-compute): ts \"soon\"; expected a number of microseconds"},
       {R"([{"ph":"X","name":"forward-compute","ts":NaN,"dur":1}])",
        "t.json: event 1 (forward-compute): ts NaN; expected a number of microseconds"},
+      {R"([{"ph":"B","name":"forward-compute","ts":NaN}])",
+       "t.json: event 1 (forward-compute): ts NaN; expected a number of microseconds"},
+      {R"([{"ph":"B","name":"forward-compute","ts":1},{"ph":"E","name":"forward-compute","ts":NaN}])",
+       "t.json: event 2 (forward-compute): ts NaN; expected a number of microseconds"},
+      {R"([{"ph":"B","name":"forward-compute","ts":1},{"ph":"E","ts":null}])",
+       "t.json: event 2: ts null; expected a number of microseconds"},
+      {R"([{"ph":"B","name":"forward-compute","ts":1},{"ph":"E"}])", "t.json: event 2: no ts; expected a number of"},
+      {R"([{"ph":"B","name":"forward-compute","ts":3},{"ph":"E","ts":1}])",
+       "t.json: event 2: ts 1; expected an end after its begin, at most a day"},
       {R"([{"ph":"X","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":9},
            {"ph":"X","name":"forward_step","pid":1,"tid":1,"ts":1,"dur":1}])",
        "t.json: none of 2 events has a name of a computation; expected Forward {microbatch}, "},
