@@ -51,8 +51,9 @@ std::string doubt_about(const UnderstoodTrace& understood) {
         errors.early_rank.pipeline, errors.early_rank.rank, 1e3 * errors.early_s, 100 * errors.early,
         errors.before_early.rank, degree);
   if (errors.with_links <= kMostReplayError)
-    return fmt::format("steps take {:.4g} s in their mean and {:.4g} s replayed: does each one have one order?",
-                       understood.slowdown.measured_s, understood.slowdown.as_run_s);
+    return fmt::format("steps take {:.4g} s in their mean and {:.4g} s replayed{}does each step have one order?",
+                       understood.slowdown.measured_s, understood.slowdown.as_run_s,
+                       all_in_one ? degree + "and " : degree);
   return fmt::format(
       "the replay is {:.1f} % from the timeline, too far for an answer{}is each file of another rank, have they one "
       "clock{}?",

@@ -99,7 +99,6 @@ class Understanding {
     const std::map<int, SpansOfRanks>& steps = sorted_.steps;
     std::map<int, int> microbatches;
     int chunks = 1, largest_stage = -1;
-    double first_chunk1_of_rank0 = HUGE_VAL, first_chunk1_of_last = HUGE_VAL;
     for (const auto& [number, ranks] : steps) {
       int most = 0;
       for (const auto& [place, spans] : ranks) {
@@ -115,14 +114,30 @@ class Understanding {
     }
     job_.microbatches = std::ranges::max_element(microbatches, {}, [](const auto& m) { return m.second; })->first;
     job_.stages = std::max(job_.ranks * chunks, largest_stage + 1);
-    for (const auto& [place, spans] : steps.begin()->second) {
-      for (const Span& s : spans.computing) {
-        if (s.kind != SpanKind::forward || s.chunk != 1) continue;
-        double& first = place.second == 0 ? first_chunk1_of_rank0 : first_chunk1_of_last;
-        if (place.second == 0 || place.second == job_.ranks - 1) first = std::min(first, s.start_s);
+    is_v_shaped_ = chunks == 2 && is_v_shaped();
+  }
+
+  /// In a V, the last rank runs both stages of the first microbatch one after the other; in a loop, it runs others in
+  /// between, or waits for the second stages of the other ranks. Their clocks may differ: durations do not show it. The
+  /// first step whose forwards are complete decides: where some are cut off, chunks that are counted are wrong.
+  [[nodiscard]] bool is_v_shaped() const {
+    const int last = job_.ranks - 1;
+    for (const auto& [number, ranks] : sorted_.steps) {
+      std::map<std::tuple<int, int, int>, const Span*> forwards;  // of one pipeline: by rank, chunk and microbatch
+      for (const auto& [place, spans] : ranks) {
+        if (place.first != 0) continue;
+        for (const Span& s : spans.computing) {
+          if (s.kind == SpanKind::forward && s.microbatch >= 0 && s.microbatch < job_.microbatches)
+            forwards.try_emplace({place.second, std::max<int>(s.chunk, 0), s.microbatch}, &s);
+        }
       }
+      if (std::ssize(forwards) < 2L * job_.ranks * job_.microbatches) continue;
+      const Span *const first = forwards.at({last, 0, 0}), *const second = forwards.at({last, 1, 0});
+      double loop_s = 0;
+      for (int r = 0; r < last; ++r) loop_s += forwards.at({r, 1, 0})->duration_s;
+      return second == first + 1 && second->start_s - first->end_s() < loop_s / 2;
     }
-    is_v_shaped_ = chunks == 2 && first_chunk1_of_last < first_chunk1_of_rank0;
+    return false;
   }
 
   [[nodiscard]] int stage_of(const Span& s, int rank) const {

@@ -1,4 +1,5 @@
 // `perseus trace` as a user runs it: the answers, and files that other commands take.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,9 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "planning/model/make_schedule.h"
 #include "program.h"
@@ -326,6 +330,42 @@ TEST(TraceCommand, SuggestsThePipelineDegreeThatItLacks) {
   const Outcome with =
       run_perseus({"trace", timeline, "--names", names, "--pipeline-parallel", "4", "--effort", "low"});
   EXPECT_THAT(with.out, HasSubstr("job: 2 pipelines of 4 ranks and 4 stages, 4 microbatches\n"));
+}
+
+/// In one step of three, all ranks compute at the same time.
+TEST(TraceCommand, SuggestsThePipelineDegreeWhereStepsAreShorterThanTheirReplay) {
+  const ScratchFolder scratch;
+  std::string events;
+  for (const int step : {0, 1, 2}) {
+    for (const int rank : {0, 1}) {
+      const int forward = step == 2 ? 0 : 1000 * rank, backward = step == 2 ? 1000 : 4000 - 2000 * rank;
+      for (const auto& [name, ts, dur] : {std::tuple("forward", forward, 1000), std::tuple("backward", backward, 2000)})
+        events += fmt::format(
+            R"({}{{"ph":"X","name":"{}","pid":{},"tid":0,"ts":{},"dur":{},"args":{{"step":{},"microbatch":0}}}})",
+            events.empty() ? "" : ",", name, rank, 10'000 * step + ts, dur, step);
+    }
+  }
+  const std::string names = scratch.file("names.toml", R"([places]
+global = "pid"
+step = "args.step"
+microbatch = "args.microbatch"
+[events]
+forward = ["forward"]
+backward = ["backward"]
+)");
+  const std::string timeline = scratch.file("t.json", "[" + events + "]");
+  for (const auto& [degree, question] :
+       {std::pair(std::vector<std::string>(),
+                  "; without --pipeline-parallel, all 2 ranks are one pipeline: is it one, "
+                  "and does each step have one order?"),
+        std::pair(std::vector<std::string>{"--pipeline-parallel", "2"}, ": does each step have one order?")}) {
+    std::vector<std::string> words = {"trace", timeline, "--names", names, "--effort", "low"};
+    words.insert(words.end(), degree.begin(), degree.end());
+    const Outcome text = run_perseus(words);
+    ASSERT_EQ(text.exit_code, 0) << text.err;
+    EXPECT_THAT(text.out,
+                HasSubstr(std::string("doubt: steps take 0.005 s in their mean and 0.006 s replayed") + question));
+  }
 }
 
 TEST(TraceCommand, SaysWhatIsWrong) {

@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
 #include "evaluation/what_if/replay_step.h"
 #include "evaluation/what_if/slowdown_causes.h"
 #include "io/trace/read_trace.h"
@@ -178,6 +183,66 @@ TEST(TracedJob, FindsChunksOfNumberedMicrobatches) {
       EXPECT_LT(replay_errors(*job).computing_alone, 1e-6) << name;
     }
   }
+}
+
+/// A timeline without stages.
+trace::TraceSpans without_stages(const model::Schedule& schedule) {
+  const auto seconds = [](const model::Action& a, int, int) { return a.microbatch == 0 ? 2 : 0.1 + 0.001 * a.stage; };
+  auto timeline = trace::parse_trace({{"t.json", testing::synthetic_timeline({schedule, 1, 2, seconds})}},
+                                     trace::parse_trace_names(testing::kSyntheticNames, "n").value())
+                      .value();
+  for (trace::Span& span : timeline.spans) span.stage = -1;
+  return timeline;
+}
+
+/// A recorder starts within a step, at any computation; the clock of the last rank's host is late or early; or spans
+/// contain the waits for their inputs.
+TEST(TracedJob, TellsTheVFromALoopByAWholeStepAndOneClock) {
+  for (const auto& [name, ranks] : {std::pair("interleaved-1f1b", 2), std::pair("interleaved-1f1b", 4),
+                                    std::pair("zbv", 2), std::pair("zbv", 4), std::pair("dualpipev", 4)}) {
+    const auto whole = without_stages(*model::make_schedule(name, {ranks, 2 * ranks, 2}));
+    for (const trace::Span& cut : whole.spans) {
+      if (cut.step > 0 || !is_compute(cut.kind)) continue;
+      auto timeline = whole;
+      std::erase_if(timeline.spans, [&](const trace::Span& s) { return s.start_s < cut.start_s; });
+      const auto job = understand(timeline);
+      ASSERT_TRUE(job.ok()) << name << ": " << job.error().message;
+      ASSERT_EQ(job->schedule().name, name) << ranks << " ranks, cut at " << cut.start_s;
+    }
+    for (const double late_s : {-100, 100}) {
+      auto timeline = whole;
+      for (trace::Span& span : timeline.spans) {
+        if (timeline.threads[span.thread].rank == ranks - 1) span.start_s += late_s;
+      }
+      const auto job = understand(timeline);
+      ASSERT_TRUE(job.ok()) << name << ": " << job.error().message;
+      EXPECT_EQ(job->schedule().name, name) << ranks << " ranks, late by " << late_s;
+    }
+    auto waits = whole;
+    std::ranges::stable_sort(waits.spans, {}, &trace::Span::start_s);
+    std::map<int, double> ends_s;
+    for (trace::Span& span : waits.spans) {
+      const double end_s = span.end_s();
+      span.start_s = std::exchange(ends_s[span.thread], end_s);
+      span.duration_s = static_cast<float>(end_s - span.start_s);
+    }
+    const auto job = understand(waits);
+    ASSERT_TRUE(job.ok()) << name << ": " << job.error().message;
+    EXPECT_EQ(job->schedule().name, name) << ranks << " ranks that wait";
+  }
+}
+
+/// It runs nothing else in between, and yet its second stage waits for the other rank's.
+TEST(TracedJob, TellsTheLoopOfOneMicrobatch) {
+  using model::Instruction;
+  const auto order = [](int stage) {
+    return std::vector<model::Action>{{Instruction::forward, stage, 0},
+                                      {Instruction::forward, stage + 2, 0},
+                                      {Instruction::backward, stage + 2, 0},
+                                      {Instruction::backward, stage, 0}};
+  };
+  const TracedJob job = understand(without_stages({"loop", 4, 1, {order(0), order(1)}, {}})).value();
+  EXPECT_EQ(job.schedule().ranks[1], order(1));
 }
 
 TEST(TracedJob, RefusesChunksThatDoNotFit) {
