@@ -25,6 +25,7 @@ from served import Server, until
 from vtn import CLIENT, SECRET, Vtn, event, stamp
 
 PROGRAM = ""
+LATER = {"of_a_later_server": [1]}  # a member that this program does not know
 
 
 class Receiver:
@@ -33,7 +34,9 @@ class Receiver:
     def __init__(self):
         self.got, self.statuses = [], []
         self.proof = []  # entries of the proof
-        self.site = {"name": "site", "pue": 1.25, "domains": [{"name": "row 1"}, {"name": "hall 1", "constant_w": 7.5}]}
+        self.lists = {"jobs": [], "policies": []}
+        self.site = {"name": "site", "pue": 1.25, **LATER,
+                     "domains": [{"name": "row 1", **LATER}, {"name": "hall 1", "constant_w": 7.5, **LATER}]}
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -43,6 +46,9 @@ class Receiver:
             def do_GET(self):
                 if self.path.startswith("/v1/site/proof?"):
                     return self.reply(200, {"step_s": 60, "entries": outer.proof_of(self.path)})
+                for name, rows in outer.lists.items():
+                    if self.path.startswith(f"/v1/{name}?"):
+                        return self.reply(200, {name: rows})
                 self.reply(200 if self.path == "/v1/site" else 404, outer.site)
 
             def do_PUT(self):
@@ -125,13 +131,24 @@ class Follows(FollowCase):
         begin = int(time.time()) + 3600
         self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], begin))
         self.vtn.add(event("subscription", "IMPORT_CAPACITY_SUBSCRIPTION", [900.0], duration="P9999Y"))
+        before = self.receiver.site
         done = self.once("--program", "limits")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.receiver.limits(), [900e3, 500e3, 900e3])
         self.assertEqual([step.get("from_s") for step in self.receiver.steps()], [None, begin, begin + 3600])
-        hall = {"name": "hall 1", "constant_w": 7.5, "limits": self.receiver.steps()}
-        kept = {"name": "site", "pue": 1.25, "domains": [{"name": "row 1"}, hall]}
-        self.assertEqual({**self.receiver.site, **kept}, self.receiver.site, "and defaults that the server writes too")
+        row, hall = before["domains"]
+        self.assertEqual(self.receiver.site, {**before, "domains": [row, {**hall, "limits": self.receiver.steps()}]})
+
+    def test_policies_of_a_later_server(self):
+        self.receiver.lists = {
+            "jobs": [{"id": "one", "state": "deployed"}],
+            "policies": [{"job": "other", "kind": "max_slowdown", "max_slowdown": {"slowdown": 1.2, **LATER}}],
+        }
+        self.vtn.add(event("dear", "PRICE", [250.0], int(time.time()) + 3600, payloadDescriptors=[
+            {"objectType": "EVENT_PAYLOAD_DESCRIPTOR", "payloadType": "PRICE", "units": "MWH", "currency": "EUR"}]))
+        done = self.once("--price-above", "0.2", "--slowdown", "10%")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("sent PRICE to 1 jobs", done.stderr)
 
     def test_a_domain_that_is_not_there(self):
         done = self.once("--domain", "hall 2")

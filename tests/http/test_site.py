@@ -303,11 +303,10 @@ class Site(SiteCase):
             threading.Thread(target=other.serve_forever, daemon=True).start()
             url = f"http://127.0.0.1:{other.server_port}"
             for body, code, message in [
-                (b"<html>", 69, "GET /v1/site:"),
-                (b"[]", 69, "GET /v1/site:"),
-                (b'{"domains": []}', 64, "domain 'row' is not in the server's site; allowed: none"),
-                (b'{"domains": [1, {"name": 2}]}', 69, "GET /v1/site: $.domains[0]"),
-                (b'{"domains": [{"name": "row", "limits": [{"from_s": "now"}]}]}', 69, "$.domains[0].limits[0].from_s"),
+                (b"<html>", 69, "GET /v1/site: the answer is not a JSON object"),
+                (b"[]", 69, "GET /v1/site: the answer is not a JSON object"),
+                (b'{"domains": [1, {"name": 2}]}', 64, "domain 'row' is not in the server's site; allowed: none"),
+                (b'{"domains": [{"name": "row", "limits": [1, {"from_s": "now"}]}]}', 0, ""),
             ]:
                 Other.body = body
                 ran = subprocess.run([served.PROGRAM, "site", "limit", "row", "3000", "--server", url], capture_output=True,

@@ -10,12 +10,14 @@
 // Threads: any.
 #pragma once
 
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/http/http_client.h"
-#include "server/jobs/site_body.h"
 #include "server/openadr/event_follower.h"
 
 namespace perseus::cli {
@@ -23,12 +25,17 @@ namespace perseus::cli {
 /// "[{"limit_w":900000},{"from_s":1773480600,"limit_w":600000},{"from_s":1773484200}]"; no limit_w: no limit.
 std::string limits_json(const std::vector<openadr::WattStep>& steps);
 
-/// The domain with that name; not_found, with the names that are there.
-Result<jobs::DomainBody*> domain_in(jobs::SiteBody& site, const std::string& name);
+/// The server's answer to GET /v1/site; unavailable: it is not an object.
+Result<boost::json::value> site_in(const std::string& body);
+/// The domain with that name; null: there is none.
+boost::json::object* find_domain(boost::json::object& site, std::string_view name);
+/// The same; not_found, with the names that are there.
+Result<boost::json::object*> domain_in(boost::json::value& site, const std::string& name);
 
 inline constexpr int kMostTries = 10;
 /// Replaces the site by what `change` makes of it. Returns the server's answer.
-Result<std::string> change_site(const http::HttpPeer& server, const std::function<Status(jobs::SiteBody&)>& change);
+Result<std::string> change_site(const http::HttpPeer& server,
+                                const std::function<Result<std::string>(const std::string&)>& change);
 
 Result<openadr::SentLimits> limits_of_domain(const http::HttpPeer& server, const std::string& domain);
 Status replace_limits(const http::HttpPeer& server, const std::string& domain, const openadr::SentLimits& limits);

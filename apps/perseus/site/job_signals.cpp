@@ -26,6 +26,26 @@ Result<formats::JsonDocument> list_of(const http::HttpPeer& server, const std::s
   return formats::parse_json(*body, "GET " + target);
 }
 
+/// Members that only a newer server knows are passed over: no job may keep the signals from the others.
+Result<jobs::MaxSlowdown> slowdown_in(const JsonReader& json) {
+  jobs::MaxSlowdown policy;
+  JsonFields fields(json);
+  policy.slowdown = fields.number("slowdown");
+  if (fields.optional("threshold")) policy.threshold = fields.number("threshold");
+  if (fields.optional("unit")) policy.unit = fields.string("unit");
+  if (const auto signal = fields.optional("signal")) {
+    const Status read = signal->for_each([&](const JsonReader& sample) -> Status {
+      JsonFields members(sample);
+      policy.signal.push_back({members.number("from_s"), members.number("value")});
+      if (members.error()) return *members.error();
+      return Ok{};
+    });
+    if (!read) return read.error();
+  }
+  if (fields.error()) return *fields.error();
+  return policy;
+}
+
 Result<std::map<std::string, jobs::MaxSlowdown>> slowdowns(const http::HttpPeer& server) {
   const auto document = list_of(server, "/v1/policies?limit=1000", "policies");
   if (!document) return document.error();
@@ -35,8 +55,9 @@ Result<std::map<std::string, jobs::MaxSlowdown>> slowdowns(const http::HttpPeer&
     JsonFields fields(row);
     const auto policy = fields.optional("max_slowdown");
     if (!policy) return Ok{};
-    jobs::MaxSlowdown& slowdown = all[std::string(fields.string("job"))];
-    if (Status known = formats::read_json(*policy, slowdown); !known) return known;
+    auto one = slowdown_in(*policy);
+    if (!one) return one.error();
+    all.emplace(fields.string("job"), *std::move(one));
     if (fields.error()) return *fields.error();
     return Ok{};
   });

@@ -4,7 +4,6 @@
 #include <array>
 #include <boost/json.hpp>
 #include <cmath>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -128,13 +127,6 @@ class SiteFile {
     }
   }
 
-  json::object* domain_named(const std::string& name) {
-    for (json::value& domain : site_["domains"].as_array()) {
-      if (text_in(domain, "name") == name) return &domain.get_object();
-    }
-    return nullptr;
-  }
-
   static json::object take_limit(formats::TomlFields& fields, json::object& from, double from_s) {
     json::object limit{{"from_s", from_s}};
     if (fields.has("limit_w")) limit["limit_w"] = fields.number("limit_w", kMeteredWatts);
@@ -143,7 +135,7 @@ class SiteFile {
   }
 
   void read_limit(formats::TomlFields& fields, json::object& step) {
-    json::object* const domain = domain_named(fields.string("domain"));
+    json::object* const domain = find_domain(site_, fields.string("domain"));
     if (domain == nullptr) fields.fail("domain", "the name of a [[domain]]");
     boost::system::error_code wrong;
     const json::value* const from = step.if_contains("from_s");
@@ -197,29 +189,44 @@ struct NewLimit {
   std::optional<double> from_s, until_s;
 };
 
-/// Sets another limit of that domain from one time until another; then the present one applies again. The number of its
-/// later steps that this removes.
-Result<std::size_t> set_limit(jobs::SiteBody& site, const NewLimit& limit, double now_s) {
-  const auto found = domain_in(site, limit.domain);
+double from_of(const json::value& step) { return number_in(step, "from_s").value_or(0); }
+
+struct LimitedSite {
+  std::string document;
+  std::size_t removed = 0;  ///< later steps of the domain
+};
+
+/// The document with another limit of that domain from one time until another; then the present one applies again.
+Result<LimitedSite> with_limit(const std::string& document, const NewLimit& limit, double now_s) {
+  auto site = site_in(document);
+  if (!site) return site.error();
+  const auto found = domain_in(*site, limit.domain);
   if (!found) return Error{ErrorCode::usage, found.error().message};
+  json::object* const domain = *found;
   const double from_s = limit.from_s.value_or(now_s);
   if (limit.until_s && *limit.until_s <= from_s) {
     return Error{ErrorCode::usage, fmt::format("--until: {}; allowed: later than {}", *limit.until_s, from_s)};
   }
-  jobs::LimitBody after;  // the limit at `until`
-  std::vector<jobs::LimitBody> steps, later;
+  json::value after = json::object();  // the limit at `until`
+  json::array steps;
   std::size_t removed = 0;
-  for (const jobs::LimitBody& step : (*found)->limits) {
-    if (step.from_s < from_s) steps.push_back(step);
-    if (limit.until_s && step.from_s <= *limit.until_s) after = step;
-    if (limit.until_s && step.from_s > *limit.until_s) later.push_back(step);
-    if (step.from_s > from_s && (!limit.until_s || step.from_s < *limit.until_s)) ++removed;
+  const json::array before = list_in(json::value(*domain), "limits");
+  for (const json::value& step : before) {
+    if (!step.is_object()) continue;
+    if (from_of(step) < from_s) steps.push_back(step);
+    if (limit.until_s && from_of(step) <= *limit.until_s) after = step;
+    if (from_of(step) > from_s && (!limit.until_s || from_of(step) < *limit.until_s)) ++removed;
   }
-  steps.push_back({from_s, limit.watts});
-  if (limit.until_s) steps.push_back({*limit.until_s, after.limit_w});
-  std::ranges::move(later, std::back_inserter(steps));
-  (*found)->limits = std::move(steps);
-  return removed;
+  steps.push_back(json::object{{"from_s", from_s}, {"limit_w", limit.watts}});
+  if (limit.until_s) {
+    after.get_object()["from_s"] = *limit.until_s;
+    steps.push_back(after);
+    for (const json::value& step : before) {
+      if (step.is_object() && from_of(step) > *limit.until_s) steps.push_back(step);
+    }
+  }
+  (*domain)["limits"] = std::move(steps);
+  return LimitedSite{formats::json_text(*site), removed};
 }
 
 void add_limit(CLI::App& group, Command& command) {
@@ -239,11 +246,11 @@ void add_limit(CLI::App& group, Command& command) {
   set_run(*action, command, [peer, limit, &command]() -> Result<int> {
     const double now_s = SystemClock().now_s();
     std::size_t removed = 0;
-    const auto answer = change_site(*peer, [&](jobs::SiteBody& site) -> Status {
-      const auto set = set_limit(site, *limit, now_s);
-      if (!set) return set.error();
-      removed = *set;
-      return Ok{};
+    const auto answer = change_site(*peer, [&](const std::string& document) -> Result<std::string> {
+      auto changed = with_limit(document, *limit, now_s);
+      if (!changed) return changed.error();
+      removed = changed->removed;
+      return std::move(changed->document);
     });
     if (!answer || command.json || removed == 0) return print_answer(*peer, answer, command.json);
     print(fmt::format("done: {} later step{} removed\n", removed, removed == 1 ? "" : "s"));
