@@ -3,6 +3,7 @@
 #include <boost/asio/post.hpp>
 #include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/json_writer.h"
@@ -23,8 +24,10 @@ struct TokenOptions {
 };
 constexpr double kDay_s = 86400;
 
+/// True as well where that cannot be told: opening it says why.
 bool has_database(const TokenOptions& options) {
-  return !options.database.empty() || std::filesystem::exists(sqlite_file_in(options.data));
+  std::error_code unknown;
+  return !options.database.empty() || std::filesystem::exists(sqlite_file_in(options.data), unknown) || unknown;
 }
 
 /// Writes directly into the database of a server that does not run.

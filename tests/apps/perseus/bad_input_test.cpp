@@ -197,6 +197,17 @@ TEST(BadInput, MeasurementsThatNoGpuMakes) {
   expect_failure({"plan", comma}, invalid_input, ":2: 6 fields; allowed: 5");
 }
 
+TEST(BadInput, DatabaseThatCannotBeLookedFor) {
+  const std::string data = "/tmp/" + std::string(300, 'd');
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"token", "require", "on", "--data", data},
+                                                {"token", "create", "--role", "infrastructure", "--data", data}}) {
+    const Outcome outcome = run_perseus(words);
+    EXPECT_EQ(outcome.exit_code, cannot_write) << outcome.err;
+    EXPECT_EQ(outcome.err, "perseus: " + data + ": File name too long\n");
+    EXPECT_THAT(outcome.out, IsEmpty());
+  }
+}
+
 TEST(BadInput, WrongCommands) { expect_failure({"no-such-command"}, usage, "unknown command 'no-such-command'"); }
 
 TEST(BadInput, ActionTableThatDeadlocks) {
