@@ -235,11 +235,10 @@ TEST(BadInput, DagThatIsNoJson) {
 TEST(BadInput, PlansThatAreNone) {
   const ScratchFolder scratch;
   const std::string file = scratch.file("plans.json", "[1, 2]");
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"lookup", file, "--ratio", "1"},
-        {"verify", file},
-        {"show", file},
-        {"show", scratch.file("plan.py", "import os"), "--profile", sample_profile()}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"lookup", file, "--ratio", "1"},
+                                                {"verify", file},
+                                                {"show", file},
+                                                {"show", scratch.file("plan.py", "import os")}}) {
     const Outcome outcome = run_perseus(words);
     EXPECT_EQ(outcome.exit_code, invalid_input) << words[0] << ": " << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(scratch.path())) << words[0];
