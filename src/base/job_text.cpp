@@ -40,10 +40,10 @@ Status check_text(const std::string& what, std::string_view text, std::size_t mo
   return Ok{};
 }
 
-Status check_job_name(std::string_view name) {
-  if (Status text = check_text("name", name, kMaxJobText); !text) return text;
+Status check_job_name(const std::string& what, std::string_view name) {
+  if (Status text = check_text(what, name, kMaxJobText); !text) return text;
   if (!name.empty() && name.find_first_not_of(' ') == std::string_view::npos) {
-    return usage(fmt::format("name: '{}'; allowed: a name that is not only spaces, or none", name));
+    return usage(fmt::format("{}: '{}'; allowed: a name that is not only spaces, or none", what, name));
   }
   return Ok{};
 }

@@ -13,14 +13,16 @@ namespace perseus {
 
 constexpr std::size_t kMaxJobText = 256;
 constexpr std::size_t kMaxLabelWord = 63;
+constexpr std::size_t kMaxLabels = 32;
+constexpr std::size_t kMaxFacts = 64;
 /// Prefix of the facts that the server adds itself.
 constexpr std::string_view kOwnFacts = "perseus.";
 
 /// At most that many bytes of UTF-8, without control characters and without those that are not seen or turn the text
 /// around them. `what`: named in the error.
 Status check_text(const std::string& what, std::string_view text, std::size_t most);
-/// May be empty, but not only spaces.
-Status check_job_name(std::string_view name);
+/// May be empty, but not only spaces. `what`: named in the error.
+Status check_job_name(const std::string& what, std::string_view name);
 Status check_fact(const std::string& key, std::string_view value);
 
 bool is_label_word(std::string_view text);

@@ -11,8 +11,6 @@
 namespace perseus::jobs {
 namespace {
 
-constexpr std::size_t kMaxLabels = 32;
-
 std::string shown(std::string_view text) { return valid_utf8(std::string(text.substr(0, 2 * kMaxLabelWord))); }
 
 std::optional<LabelCondition> condition_of(std::string_view text) {

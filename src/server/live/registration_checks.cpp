@@ -15,7 +15,6 @@
 namespace perseus::live {
 namespace {
 
-constexpr std::size_t kMaxFacts = 64;
 constexpr std::size_t kMaxClocks = 4096;
 constexpr std::size_t kMaxInstructions = 1 << 16;
 
@@ -129,7 +128,7 @@ Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max
     return usage(fmt::format("world_size: {}; dp {} times pp {} times tp {} is {}", request.world_size, d.dp, d.pp,
                              d.tp, d.world_size()));
   }
-  if (Status named = check_job_name(request.name); !named) return named.error();
+  if (Status named = check_job_name("name", request.name); !named) return named.error();
   if (request.facts.size() > kMaxFacts) {
     return usage(fmt::format("facts: {} of them; allowed: {}", request.facts.size(), kMaxFacts));
   }

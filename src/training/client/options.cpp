@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <string_view>
 
@@ -55,13 +56,18 @@ std::map<std::string, std::string> read_pairs(const char* name, std::string_view
 
 std::map<std::string, std::string> checked_pairs(const char* name, std::string_view pairs, char separator,
                                                  Status (*check)(const std::string&, std::string_view),
-                                                 std::vector<std::string>& remarks) {
+                                                 std::size_t most, std::vector<std::string>& remarks) {
   auto read = read_pairs(name, pairs, separator, remarks);
   std::erase_if(read, [&](const auto& pair) {
     const Status fits = check(pair.first, pair.second);
     if (!fits) remarks.push_back(fits.error().message + "; this one is left out");
     return !fits;
   });
+  if (read.size() > most) {
+    remarks.push_back(fmt::format("{}: {} of them; allowed: {}; those after '{}' are left out", name, read.size(), most,
+                                  std::next(read.begin(), static_cast<std::ptrdiff_t>(most) - 1)->first));
+    while (read.size() > most) read.erase(std::prev(read.end()));
+  }
   return read;
 }
 
@@ -141,9 +147,9 @@ ClientOptions read_options(const perseus_options* given, std::vector<std::string
   o.token = text(all.token);
   o.ca_file = text(all.ca_file);
   o.job = text(all.job);
-  o.job_name = checked(text(all.job_name), check_job_name(text(all.job_name)), remarks);
-  o.facts = checked_pairs("facts", text(all.facts), '\n', check_fact, remarks);
-  o.labels = checked_pairs("labels", text(all.labels), ',', check_label, remarks);
+  o.job_name = checked(text(all.job_name), check_job_name("job_name", text(all.job_name)), remarks);
+  o.facts = checked_pairs("facts", text(all.facts), '\n', check_fact, kMaxFacts, remarks);
+  o.labels = checked_pairs("labels", text(all.labels), ',', check_label, kMaxLabels, remarks);
   o.profile = text(all.profile);
   o.schedule = text(all.schedule);
   o.action_table = text(all.action_table);

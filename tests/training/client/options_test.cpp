@@ -111,12 +111,35 @@ TEST(Options, NoNameLabelOrFactCostsTheJobItsPlan) {
   EXPECT_THAT(
       remarks,
       ::testing::UnorderedElementsAre(
-          "name: must be UTF-8 without control or invisible characters; ignored",
+          "job_name: must be UTF-8 without control or invisible characters; ignored",
           "domain: must be UTF-8 without control or invisible characters; ignored",
           "facts.note: must be UTF-8 without control or invisible characters; this one is left out",
           ::testing::StartsWith("facts: 'perseus.request'; allowed: names that do not begin with 'perseus.'"),
           "labels: 'team=a b'; allowed: a name of 1 to 63 and a value of at most 63 letters, digits and . _ - / "
           ": + @; this one is left out"));
+}
+
+TEST(Options, NoNumberOfLabelsOrFactsCostsTheJobItsPlan) {
+  std::string labels, facts;
+  for (int i = 100; i < 164; ++i) {
+    labels += fmt::format("{}l{}=x", labels.empty() ? "" : ",", i);
+    facts += fmt::format("f{}=x\n", i);
+  }
+  std::vector<std::string> remarks;
+  perseus_options given = default_options();
+  given.facts = facts.c_str();
+  EXPECT_THAT(read_options(&given, remarks).facts, ::testing::SizeIs(64));
+  EXPECT_THAT(remarks, ::testing::IsEmpty());
+  facts += "f164=x";
+  given.facts = facts.c_str();
+  given.labels = labels.c_str();
+  const ClientOptions options = read_options(&given, remarks);
+  EXPECT_THAT(options.facts, ::testing::SizeIs(64));
+  EXPECT_EQ(options.facts.rbegin()->first, "f163");
+  EXPECT_THAT(options.labels, ::testing::SizeIs(32));
+  EXPECT_EQ(options.labels.rbegin()->first, "l131");
+  EXPECT_THAT(remarks, ::testing::ElementsAre("facts: 65 of them; allowed: 64; those after 'f163' are left out",
+                                              "labels: 64 of them; allowed: 32; those after 'l131' are left out"));
 }
 
 TEST(Options, ReportsOfStragglersCanBeTurnedOff) {
