@@ -60,7 +60,8 @@ void JobCache::load(const std::string& id, Found then) {
 void JobCache::read(const std::string& id) {
   const LiveJob* const live = in_memory(id);
   const std::int64_t durable = live == nullptr ? 0 : live->committed;
-  const std::int64_t after = live == nullptr ? std::numeric_limits<std::int64_t>::max() : durable;
+  const bool none_is_news = live == nullptr && !unanswered_.contains(id);
+  const std::int64_t after = none_is_news ? std::numeric_limits<std::int64_t>::max() : durable;
   store_.read<JobLog>([id, after](store::Store& store) { return read_log(store, id, after); },
                       [this, id, durable](Result<JobLog> log) { was_read(id, durable, std::move(log)); });
 }
@@ -86,6 +87,7 @@ std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, std::int64
     return Result<LiveJob*>(read.error());
   }
   if (live != nullptr && live->outbox_.is_appending()) return Result<LiveJob*>(live);
+  const bool was_unanswered = unanswered_.erase(id) > 0;
   if (read->job.state == jobs::JobState::none && read->job.unknown_events > 0)
     return Result<LiveJob*>(later_version(id));
   if (read->job.state == jobs::JobState::none) {
@@ -106,12 +108,13 @@ std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, std::int64
     auto fresh = std::make_unique<LiveJob>();
     fresh->job.id = id;
     live = live_.emplace(id, std::move(fresh)).first->second.get();
-    read->events.clear();
+    if (!was_unanswered) read->events.clear();
   }
   const bool is_new = live->committed == 0;
+  const std::vector<SequencedEvent> news = is_new ? read->events : std::vector<SequencedEvent>();
   const bool was_late = live->shown.is_late();
   install(*live, *std::move(read));
-  if (is_new) hooks_.committed(*live, {});
+  if (is_new) hooks_.committed(*live, news);
   live = in_memory(id);
   if (live == nullptr) return Result<LiveJob*>(no_job(id));
   index_[id] = row_of(*live, clock_.now_s());
@@ -372,6 +375,7 @@ void JobCache::fail(LiveJob& live, const std::vector<JobCommand>& commands, cons
   if (live.committed == 0) {
     const std::string id = live.job.id;
     forget(id);  // the job was not created, or the answer was lost: it is looked for again
+    unanswered_.insert(id);
     wake_again(id, clock_.now_s());
   } else {
     live.stale_ = true;

@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/clock.h"
@@ -133,6 +134,7 @@ class JobCache {
   work::StoreAccess& store_;
   const Clock& clock_;
   JobHooks& hooks_;
+  std::unordered_set<std::string> unanswered_;  ///< new jobs of which the store has not said whether it has them
   std::unordered_map<std::string, std::vector<Found>> loading_;
   JobIndex index_;
   std::unordered_map<std::string, std::unique_ptr<LiveJob>> live_;

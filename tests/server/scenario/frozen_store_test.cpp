@@ -200,6 +200,14 @@ TEST_F(FrozenStore, AJobWhoseRegistrationLostItsAnswerIsListedOnceTheStoreAnswer
   jobs::RegisterJob request;
   request.degrees = {1, 2, 1};
   request.facts["token"] = "mine";
+  const auto registrations = [&] {
+    std::optional<Result<views::RecentEvents::Page>> page;
+    target.service().recent.page({100, {}, [](const jobs::JobEvent& event) { return event.kind == "job_registered"; }},
+                                 into(page));
+    target.settle();
+    return page && page->ok() ? (*page)->events.size() : 0;
+  };
+  EXPECT_EQ(registrations(), 1U);
   std::optional<Result<jobs::RegisterJobAnswer>> registered;
   target.lose_answers(true);
   target.service().registrations.register_job(request, into(registered));
@@ -210,6 +218,7 @@ TEST_F(FrozenStore, AJobWhoseRegistrationLostItsAnswerIsListedOnceTheStoreAnswer
   target.go_to(3);
   (void)target.service().list.list();
   EXPECT_EQ(target.service().owned_by("mine").jobs, 1);
+  EXPECT_EQ(registrations(), 2U);
 }
 
 TEST_F(FrozenStore, TheStoredBytesOfATokenAreKnownFromTheStart) {
