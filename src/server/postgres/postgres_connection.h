@@ -73,8 +73,7 @@ class PostgresValue {
   PostgresValue(std::string_view text) : text_(text) {}                  // NOLINT(google-explicit-constructor)
   PostgresValue(std::int64_t number) : text_(std::to_string(number)) {}  // NOLINT(google-explicit-constructor)
   PostgresValue(double number);                                          // NOLINT(google-explicit-constructor)
-  PostgresValue(const store::Bytes& bytes)
-      : text_(bytes.bytes), is_bytes_(true) {}  // NOLINT(google-explicit-constructor)
+  PostgresValue(const store::Bytes& bytes) : text_(bytes.bytes), is_bytes_(true) {}
 
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] bool is_bytes() const { return is_bytes_; }

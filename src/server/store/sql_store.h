@@ -73,7 +73,6 @@ Result<std::vector<StoredEvent>> read_log(Connection& connection, const std::str
   return log.finish(row);
 }
 
-/// The connection also writes bytes: put_pack().
 template <class Connection>
 bool pack_job(Connection& connection, const std::string& job) {
   constexpr std::int64_t at_once = 4096;
@@ -125,7 +124,7 @@ void remove_blob(Connection& connection, const std::string& key) {
 /// Removes some blobs that have been unused for long enough; true: there may be more.
 template <class Connection>
 bool remove_unused(Connection& connection, const Sweep& sweep) {
-  constexpr std::int64_t at_once = 100;  // other writers need their turn
+  constexpr std::int64_t at_once = 20;  // other writers need their turn: three round trips each
   connection.run(
       "DELETE FROM unused WHERE EXISTS (SELECT 1 FROM holds WHERE holds.key = unused.key) "
       "OR NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.key = unused.key)");
