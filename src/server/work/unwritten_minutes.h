@@ -53,8 +53,9 @@ class UnwrittenMinutes {
              minute->second.contains(row.*kName);
     });
     for (const auto& [start_s, minute] : minutes_) {
-      for (const auto& [own, figures] : minute) {
-        if (!name || own == *name) rows.push_back({own, store::kMinute_s, start_s, source_, figures});
+      const auto first = name ? minute.lower_bound(*name) : minute.begin();
+      for (auto own = first; own != minute.end() && (!name || own->first == *name); ++own) {
+        rows.push_back({own->first, store::kMinute_s, start_s, source_, own->second});
       }
     }
     return rows;
@@ -123,8 +124,8 @@ class UnwrittenMinutes {
   AlarmOf<&UnwrittenMinutes::write> alarm_;  ///< at the time of the next write
   std::string source_;
   std::size_t most_;
-  std::map<std::int64_t, std::map<std::string, Figures>> minutes_;  ///< by start
-  std::size_t size_ = 0;                                            ///< rows
+  std::map<std::int64_t, std::map<std::string, Figures, std::less<>>> minutes_;  ///< by start
+  std::size_t size_ = 0;                                                         ///< rows
   bool writing_ = false;
   std::vector<Done<Ok>> keepers_;  ///< wait until everything is written
 };
