@@ -86,6 +86,8 @@ def find(build, patch, scratch):
     build.link_with(made, target, program)
     ran = subprocess.run([program, f"--gtest_filter={test}"], capture_output=True, text=True,
                          env={**os.environ, "PERSEUS_SIMULATED_DAYS": DAYS}, errors="replace")
+    if ran.returncode == 0 and "[  PASSED  ] 0 tests." in ran.stdout:
+        sys.exit(f"{patch.name}: {target} has no test {test}")
     if ran.returncode == 0:
         return ""
     said = (re.search(r"(seed \d+: [^\"\\\n]*)", ran.stdout) or re.search(r"(perseus: .*)", ran.stderr)
