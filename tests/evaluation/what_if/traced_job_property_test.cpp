@@ -118,7 +118,7 @@ RC_GTEST_PROP(TracedJobs, BlameNoWorkerForLongSequencesOrUnequalStages, ()) {
 
 RC_GTEST_PROP(TracedJobs, NameTheDriftAndNoWorker, ()) {
   const int pipelines = *rc::gen::inRange(1, 4), ranks = *rc::gen::inRange(1, 5), steps = *rc::gen::inRange(5, 12);
-  const double growth = *rc::gen::inRange(10, 60) / 100.0;
+  const double growth = *rc::gen::inRange(15, 60) / 100.0;
   auto times = noisy(0.04, *rc::gen::arbitrary<unsigned>());
   const auto schedule = model::make_schedule("1f1b", {ranks, 2 * ranks, 1});
   const TracedJob job = understood({*schedule, pipelines, steps, [=](const model::Action& a, int d, int step) mutable {
