@@ -32,18 +32,40 @@ PendingAnswer::~PendingAnswer() {
   }
 }
 
-Connection::Connection(std::shared_ptr<ServerCore> core, std::string peer, bool tls)
-    : core_(std::move(core)),
+Connection::Connection(std::shared_ptr<ServerCore> core, boost::asio::ip::tcp::socket socket, std::string peer,
+                       bool tls)
+    : socket_(std::move(socket)),
+      core_(std::move(core)),
       peer_(std::move(peer)),
       while_draining_(core_->draining),
       deadline_(steady_clock::now() + core_->options.request_time),
       tls_(tls) {}
 
+void Connection::begin() {
+  boost::system::error_code problem;
+  socket_.non_blocking(true, problem);
+  problem ? lost() : start();
+}
+
+void Connection::shut_down() {
+  boost::system::error_code ignored;  // the client may have disconnected
+  socket_.shutdown(boost::asio::socket_base::shutdown_send, ignored);
+}
+
+void Connection::drop(Buffers& buffers, std::size_t bytes) {
+  for (boost::asio::const_buffer& part : buffers) {
+    const std::size_t gone = std::min(bytes, part.size());
+    part += gone;
+    bytes -= gone;
+  }
+}
+
 void Connection::close(bool by_client) {
   if (closed_) return;
   closed_ = true;
   const auto keep = shared_from_this();
-  close_socket();
+  boost::system::error_code ignored;
+  socket_.close(ignored);
   core_->forget(*this);
   if (const auto exchange = exchange_.lock(); exchange && active_) {
     exchange->answered = true;

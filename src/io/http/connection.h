@@ -101,13 +101,13 @@ class PendingAnswer {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(std::shared_ptr<ServerCore> core, std::string peer, bool tls);
+  Connection(std::shared_ptr<ServerCore> core, boost::asio::ip::tcp::socket socket, std::string peer, bool tls);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   virtual ~Connection() { drop_reader(); }
 
   /// Waits until bytes can be read.
-  virtual void begin() = 0;
+  void begin();
   void close(bool by_client = false);
   void check_time(SteadyTime now);
   void drain();
@@ -135,8 +135,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Writes all of it; ends in written() or lost().
   virtual void write(const Buffers& buffers) = 0;
   /// Signals the end of output to the client; its further input is still read.
-  virtual void shut_down() = 0;
-  virtual void close_socket() = 0;
+  virtual void shut_down();
+  /// The socket does not block any more; ends in ready() or lost().
+  virtual void start() { ready(); }
 
   void ready() { read_more(); }
   void received(std::string_view bytes);
@@ -145,6 +146,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void closed_by_client() { close(true); }
   void written();
   ServerCore& core() { return *core_; }
+  /// Leaves out what has been written.
+  static void drop(Buffers& buffers, std::size_t bytes);
+
+  boost::asio::ip::tcp::socket socket_;
 
  private:
   struct Outgoing {

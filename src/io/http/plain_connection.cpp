@@ -12,14 +12,7 @@ using boost::system::error_code;
 class PlainConnection final : public Connection {
  public:
   PlainConnection(std::shared_ptr<ServerCore> core, asio::ip::tcp::socket socket, std::string peer)
-      : Connection(std::move(core), std::move(peer), false), socket_(std::move(socket)) {}
-
-  void begin() override {
-    error_code problem;
-    socket_.non_blocking(true, problem);
-    if (problem) return lost();
-    ready();
-  }
+      : Connection(std::move(core), std::move(socket), std::move(peer), false) {}
 
  private:
   std::shared_ptr<PlainConnection> self() { return std::static_pointer_cast<PlainConnection>(shared_from_this()); }
@@ -45,26 +38,10 @@ class PlainConnection final : public Connection {
     }
     if (count == asio::buffer_size(buffers)) return written();
     Buffers rest = buffers;
-    for (asio::const_buffer& part : rest) {
-      const std::size_t gone = std::min(count, part.size());
-      part += gone;
-      count -= gone;
-    }
+    drop(rest, count);
     asio::async_write(socket_, rest,
                       [me = self()](error_code failed, std::size_t) { return failed ? me->lost() : me->written(); });
   }
-
-  void shut_down() override {
-    error_code ignored;  // the client may have disconnected
-    socket_.shutdown(asio::socket_base::shutdown_send, ignored);
-  }
-
-  void close_socket() override {
-    error_code ignored;
-    socket_.close(ignored);
-  }
-
-  asio::ip::tcp::socket socket_;
 };
 
 }  // namespace

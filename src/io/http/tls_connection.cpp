@@ -26,16 +26,7 @@ struct FreeSsl {
 class TlsConnection final : public Connection {
  public:
   TlsConnection(std::shared_ptr<ServerCore> core, asio::ip::tcp::socket socket, std::string peer)
-      : Connection(core, std::move(peer), true), tls_(core->options.tls), socket_(std::move(socket)) {}
-
-  void begin() override {
-    error_code problem;
-    socket_.non_blocking(true, problem);
-    if (problem) return lost();
-    // A client that sends nothing costs no memory of OpenSSL.
-    socket_.async_wait(asio::socket_base::wait_read,
-                       [me = self()](error_code closed) { closed ? me->lost() : me->start_tls(); });
-  }
+      : Connection(core, std::move(socket), std::move(peer), true), tls_(core->options.tls) {}
 
  private:
   std::shared_ptr<TlsConnection> self() { return std::static_pointer_cast<TlsConnection>(shared_from_this()); }
@@ -52,6 +43,12 @@ class TlsConnection final : public Connection {
     }
     socket_.async_wait(why == SSL_ERROR_WANT_READ ? asio::socket_base::wait_read : asio::socket_base::wait_write,
                        [me = self(), call](error_code problem) { problem ? me->lost() : (me.get()->*call)(); });
+  }
+
+  /// A client that sends nothing costs no memory of OpenSSL.
+  void start() override {
+    socket_.async_wait(asio::socket_base::wait_read,
+                       [me = self()](error_code closed) { closed ? me->lost() : me->start_tls(); });
   }
 
   void start_tls() {
@@ -99,12 +96,7 @@ class TlsConnection final : public Connection {
       ERR_clear_error();
       const int count = SSL_write(ssl_.get(), record.data(), static_cast<int>(size));
       if (count <= 0) return again(count, &TlsConnection::write_now);
-      auto written = static_cast<std::size_t>(count);
-      for (asio::const_buffer& part : to_write_) {
-        const std::size_t gone = std::min(written, part.size());
-        part += gone;
-        written -= gone;
-      }
+      drop(to_write_, static_cast<std::size_t>(count));
     }
     written();
   }
@@ -112,17 +104,10 @@ class TlsConnection final : public Connection {
   void shut_down() override {
     ERR_clear_error();
     if (ssl_) (void)SSL_shutdown(ssl_.get());  // sends close_notify; the client may have disconnected
-    error_code ignored;
-    socket_.shutdown(asio::socket_base::shutdown_send, ignored);
-  }
-
-  void close_socket() override {
-    error_code ignored;
-    socket_.close(ignored);
+    Connection::shut_down();
   }
 
   TlsContext tls_;  ///< outlives the objects made from it
-  asio::ip::tcp::socket socket_;
   std::unique_ptr<SSL, FreeSsl> ssl_;
   Buffers to_write_{};
 };
