@@ -189,11 +189,7 @@ Result<model::Schedule> parse_action_table(std::string_view text, const std::str
   return schedule;
 }
 
-Result<model::Schedule> read_action_table(const std::string& path) {
-  auto text = read_file(path);
-  if (!text) return text.error();
-  return parse_action_table(*text, path);
-}
+Result<model::Schedule> read_action_table(const std::string& path) { return parsed_file(path, parse_action_table); }
 
 Result<std::string> format_action_table(const model::Schedule& schedule) {
   std::string table;

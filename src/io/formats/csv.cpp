@@ -5,16 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/split.h"
+
 namespace perseus::formats {
-namespace {
-
-std::string_view trimmed(std::string_view field) {
-  while (!field.empty() && (field.front() == ' ' || field.front() == '\t')) field.remove_prefix(1);
-  while (!field.empty() && (field.back() == ' ' || field.back() == '\t')) field.remove_suffix(1);
-  return field;
-}
-
-}  // namespace
 
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos && trimmed(text).size() == text.size()) return text;

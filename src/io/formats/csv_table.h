@@ -58,6 +58,15 @@ class CsvTable {
   Status read_header(std::span<const CsvColumn> known, OtherColumns others);
   /// Reads the next row that is not blank; false at the end of the text.
   Result<bool> next();
+  /// Calls visit() for each further row, until one fails.
+  template <class Visit>
+  Status for_each_row(Visit visit) {
+    for (Result<bool> more = next();; more = next()) {
+      if (!more) return more.error();
+      if (!*more) return Ok{};
+      if (Status row = visit(); !row) return row;
+    }
+  }
 
   /// True if the file has the column.
   [[nodiscard]] bool has(std::size_t column) const { return at_[column] >= 0; }

@@ -288,10 +288,6 @@ Result<NamedDag> parse_dag_json(std::string_view text, const std::string& name) 
   return DagReader().read(document->root());
 }
 
-Result<NamedDag> read_dag_json(const std::string& path) {
-  auto text = read_file(path);
-  if (!text) return text.error();
-  return parse_dag_json(*text, path);
-}
+Result<NamedDag> read_dag_json(const std::string& path) { return parsed_file(path, parse_dag_json); }
 
 }  // namespace perseus::formats

@@ -135,10 +135,6 @@ Result<std::string> gunzipped(std::string_view packed, const std::string& name, 
   const auto broken = [&](const char* what) {
     return Error{ErrorCode::invalid_input, fmt::format("{}: broken gzip file: {}", name, what)};
   };
-  const auto too_large = [&] {
-    return Error{ErrorCode::invalid_input,
-                 fmt::format("{}: larger than the {} MiB that are allowed", name, limit >> 20)};
-  };
   z_stream stream{};
   if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) return broken("cannot start to inflate");
   struct End {
@@ -150,7 +146,7 @@ Result<std::string> gunzipped(std::string_view packed, const std::string& name, 
   std::string text;
   for (;;) {
     const std::size_t used = text.size();
-    if (used > limit) return too_large();
+    if (used > limit) return too_large(name, limit);
     text.resize(used + std::max<std::size_t>(used, 1 << 16));
     stream.next_out = reinterpret_cast<Bytef*>(text.data() + used);
     stream.avail_out = static_cast<uInt>(text.size() - used);
@@ -163,7 +159,7 @@ Result<std::string> gunzipped(std::string_view packed, const std::string& name, 
       return broken(status == Z_BUF_ERROR ? "ends early" : "data error");
     }
   }
-  if (text.size() > limit) return too_large();
+  if (text.size() > limit) return too_large(name, limit);
   return text;
 }
 

@@ -23,6 +23,14 @@ inline constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20;
 
 Result<std::string> read_file(const std::string& path, std::size_t limit = kMaxFileBytes);
 
+/// What parse(text, path) makes of the file.
+template <class Parse>
+auto parsed_file(const std::string& path, Parse parse) -> decltype(parse(std::string(), path)) {
+  const Result<std::string> text = read_file(path);
+  if (!text) return text.error();
+  return parse(*text, path);
+}
+
 /// A file and the SHA-256 of its bytes, as sha256sum prints it: of a compressed file, before decompression.
 struct FileRead {
   std::string path;

@@ -9,7 +9,6 @@
 #include <boost/json/value_stack.hpp>
 #include <cmath>
 #include <limits>
-#include <new>
 
 #include "base/utf8.h"
 #include "io/formats/boost_json_text.h"
@@ -131,9 +130,6 @@ std::optional<int> integer_of(const json::value& value) {
   return static_cast<int>(*number);
 }
 
-constexpr const char* kANumber = "a finite number";
-constexpr const char* kAnInteger = "an integer from -2147483648 to 2147483647";
-
 /// "$.path[3]" of a value below `from`, itself at `path`; nothing: it is not there.
 std::optional<std::string> path_to(const json::value& wanted, const json::value& from, const std::string& path) {
   if (&wanted == &from) return path;
@@ -214,12 +210,12 @@ Result<std::string_view> JsonReader::string() const {
 
 Result<double> JsonReader::number() const {
   if (const auto number = number_of(*value_)) return *number;
-  return error(kANumber);
+  return error("a finite number");
 }
 
 Result<int> JsonReader::integer() const {
   if (const auto number = integer_of(*value_)) return *number;
-  return error(kAnInteger);
+  return error("an integer from -2147483648 to 2147483647");
 }
 
 Result<bool> JsonReader::boolean() const {
@@ -227,29 +223,22 @@ Result<bool> JsonReader::boolean() const {
   return error("true or false");
 }
 
-Result<std::vector<double>> JsonReader::numbers() const {
-  if (!value_->is_array()) return error("an array of numbers");
-  std::vector<double> numbers;
+template <class Number>
+Result<std::vector<Number>> JsonReader::list_of(const char* what, Result<Number> (JsonReader::*read)() const) const {
+  if (!value_->is_array()) return error(what);
+  std::vector<Number> numbers;
   numbers.reserve(value_->get_array().size());
   for (const json::value& value : value_->get_array()) {
-    const auto number = number_of(value);
-    if (!number) return with(value).error(kANumber);
+    const Result<Number> number = (with(value).*read)();
+    if (!number) return number.error();
     numbers.push_back(*number);
   }
   return numbers;
 }
 
-Result<std::vector<int>> JsonReader::integers() const {
-  if (!value_->is_array()) return error("an array of integers");
-  std::vector<int> numbers;
-  numbers.reserve(value_->get_array().size());
-  for (const json::value& value : value_->get_array()) {
-    const auto number = integer_of(value);
-    if (!number) return with(value).error(kAnInteger);
-    numbers.push_back(*number);
-  }
-  return numbers;
-}
+Result<std::vector<double>> JsonReader::numbers() const { return list_of("an array of numbers", &JsonReader::number); }
+
+Result<std::vector<int>> JsonReader::integers() const { return list_of("an array of integers", &JsonReader::integer); }
 
 Status JsonReader::for_each(const std::function<Status(const JsonReader&)>& visit) const {
   if (!value_->is_array()) return error("an array");

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <boost/json/fwd.hpp>
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -50,6 +49,8 @@ class JsonReader {
  private:
   friend class JsonFields;
   [[nodiscard]] JsonReader with(const boost::json::value& value) const { return {value, *document_}; }
+  template <class Number>
+  Result<std::vector<Number>> list_of(const char* what, Result<Number> (JsonReader::*read)() const) const;
 
   const boost::json::value* value_;
   const JsonContent* document_;

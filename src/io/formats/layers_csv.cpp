@@ -92,10 +92,7 @@ Result<std::vector<model::Layer>> parse_layers_csv(std::string_view text, const 
   const bool has_clocks = table.has(LayerColumn::clock);
   std::vector<model::Layer> layers;
   std::map<std::string, std::size_t> by_name;  // only layers with clocks
-  for (;;) {
-    const Result<bool> more = table.next();
-    if (!more) return more.error();
-    if (!*more) break;
+  Status rows = table.for_each_row([&]() -> Status {
     const auto row = read_layer_row(table);
     if (!row) return row.error();
     auto at = layers.size();
@@ -116,16 +113,16 @@ Result<std::vector<model::Layer>> parse_layers_csv(std::string_view text, const 
           fmt::format("frequency_mhz: layer '{}' has {} MHz twice", layer.name, row->cost.clock.value()));
     }
     layer.costs.push_back(row->cost);
-  }
+    return Ok{};
+  });
+  if (!rows) return rows.error();
   if (layers.empty()) return table.no_rows("a row per layer");
   if (const Status status = align_clocks(layers, name); !status) return status.error();
   return layers;
 }
 
 Result<std::vector<model::Layer>> read_layers_csv(const std::string& path) {
-  const auto text = read_file(path);
-  if (!text) return text.error();
-  return parse_layers_csv(*text, path);
+  return parsed_file(path, parse_layers_csv);
 }
 
 std::string format_layers_csv(const std::vector<model::Layer>& layers) {

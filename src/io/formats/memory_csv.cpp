@@ -25,10 +25,7 @@ Result<std::vector<model::StageMemory>> parse_memory_csv(std::string_view text, 
   CsvTable table(text, name);
   if (Status header = table.read_header(kMemoryColumns, OtherColumns::refused); !header) return header.error();
   std::vector<std::optional<model::StageMemory>> stages;
-  for (;;) {
-    const Result<bool> more = table.next();
-    if (!more) return more.error();
-    if (!*more) break;
+  Status rows = table.for_each_row([&]() -> Status {
     const auto gib = [&](std::size_t column) { return table.number(column, kGibibytes); };
     const auto stage = static_cast<std::size_t>(table.integer(MemoryColumn::stage, 0, kMaxStage));
     model::StageMemory memory{gib(MemoryColumn::weights), gib(MemoryColumn::activations), 0, std::nullopt};
@@ -38,7 +35,9 @@ Result<std::vector<model::StageMemory>> parse_memory_csv(std::string_view text, 
     if (stages[stage]) table.fail(MemoryColumn::stage, "one row per stage");
     if (const auto error = table.take_error()) return *error;
     stages[stage] = memory;
-  }
+    return Ok{};
+  });
+  if (!rows) return rows.error();
   if (stages.empty()) return table.no_rows("a row per stage");
   std::vector<model::StageMemory> memory;
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -52,9 +51,7 @@ Result<std::vector<model::StageMemory>> parse_memory_csv(std::string_view text, 
 }
 
 Result<std::vector<model::StageMemory>> read_memory_csv(const std::string& path) {
-  const Result<std::string> text = read_file(path);
-  if (!text) return text.error();
-  return parse_memory_csv(*text, path);
+  return parsed_file(path, parse_memory_csv);
 }
 
 }  // namespace perseus::formats

@@ -104,9 +104,7 @@ Result<PipelineConstants> parse_pipeline_constants(std::string_view text, const 
 }
 
 Result<PipelineConstants> read_pipeline_constants(const std::string& path) {
-  const auto text = read_file(path);
-  if (!text) return text.error();
-  return parse_pipeline_constants(*text, path);
+  return parsed_file(path, parse_pipeline_constants);
 }
 
 std::string format_pipeline_constants(const PipelineConstants& constants) {

@@ -328,10 +328,6 @@ Result<PlanFile> parse_plan_file(std::string_view text, const std::string& name)
   return read_document(document->root());
 }
 
-Result<PlanFile> read_plan_file(const std::string& path) {
-  auto text = read_file(path);
-  if (!text) return text.error();
-  return parse_plan_file(*text, path);
-}
+Result<PlanFile> read_plan_file(const std::string& path) { return parsed_file(path, parse_plan_file); }
 
 }  // namespace perseus::formats

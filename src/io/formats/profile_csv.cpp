@@ -206,17 +206,16 @@ Result<Rows> read_rows(std::string_view text, const std::string& name) {
   CsvTable table(text, name);
   if (Status header = table.read_header(kProfileColumns, OtherColumns::ignored); !header) return header.error();
   Rows read;
-  for (;;) {
-    const Result<bool> more = table.next();
-    if (!more) return more.error();
-    if (!*more) break;
+  Status rows = table.for_each_row([&]() -> Status {
     const Result<Row> row = read_row(table);
     if (!row) return row.error();
     if (row->stage >= static_cast<int>(read.appearance.size())) read.appearance.resize(row->stage + 1);
     int& first = read.appearance[row->stage][static_cast<std::size_t>(row->instruction)];
     read.rows.push_back(*row);
     if (first == 0) first = static_cast<int>(read.rows.size());
-  }
+    return Ok{};
+  });
+  if (!rows) return rows.error();
   if (read.rows.empty()) return table.no_rows("at least a forward and a backward per stage");
   return read;
 }
@@ -268,11 +267,7 @@ Result<model::Profile> parse_profile_csv(std::string_view text, const std::strin
   return profile;
 }
 
-Result<model::Profile> read_profile_csv(const std::string& path) {
-  auto text = read_file(path);
-  if (!text) return text.error();
-  return parse_profile_csv(*text, path);
-}
+Result<model::Profile> read_profile_csv(const std::string& path) { return parsed_file(path, parse_profile_csv); }
 
 std::string format_profile_csv(const model::Profile& profile) {
   const bool ranks = std::ranges::any_of(profile.accelerators, [](int count) { return count > 1; });

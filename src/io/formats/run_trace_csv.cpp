@@ -63,10 +63,7 @@ using Plans = std::map<int, PlanRows>;
 Status read_ops(const NamedText& file, Plans& plans) {
   CsvTable table(file.text, file.name);
   if (Status header = table.read_header(kOpColumns, OtherColumns::ignored); !header) return header;
-  for (;;) {
-    const Result<bool> more = table.next();
-    if (!more) return more.error();
-    if (!*more) break;
+  Status rows = table.for_each_row([&]() -> Status {
     const int plan = table.integer(OpColumn::plan, 0, kMaxPlan);
     const auto stage = static_cast<std::size_t>(table.integer(OpColumn::stage, 0, kMaxStage));
     model::TracedComputation computation;
@@ -83,7 +80,9 @@ Status read_ops(const NamedText& file, Plans& plans) {
     }
     if (const auto error = table.take_error()) return *error;
     stages[stage].push_back(computation);
-  }
+    return Ok{};
+  });
+  if (!rows) return rows;
   if (plans.empty()) return table.no_rows("a row per computation");
   return Ok{};
 }
@@ -129,16 +128,13 @@ Status read_iteration(CsvTable& table, int id, PlanRows& rows) {
 Status read_iterations(const NamedText& file, const std::string& ops_name, Plans& plans) {
   CsvTable table(file.text, file.name);
   if (Status header = table.read_header(kIterationColumns, OtherColumns::ignored); !header) return header;
-  for (;;) {
-    const Result<bool> more = table.next();
-    if (!more) return more.error();
-    if (!*more) return Ok{};
+  return table.for_each_row([&]() -> Status {
     const int id = table.integer(IterationColumn::plan, 0, kMaxPlan);
     const auto found = plans.find(id);
     if (found == plans.end()) table.fail(IterationColumn::plan, fmt::format("a plan of {}", ops_name));
     if (const auto error = table.take_error()) return *error;
-    if (Status row = read_iteration(table, id, found->second); !row) return row;
-  }
+    return read_iteration(table, id, found->second);
+  });
 }
 
 }  // namespace

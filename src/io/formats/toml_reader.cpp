@@ -29,11 +29,25 @@ std::string text_of(NumberRange allowed, bool whole) {
   return fmt::format("{} from {:.10g} to {:.10g}", whole ? "an integer" : "a number", allowed.least, allowed.most);
 }
 
+std::optional<double> number_at(const toml::node& node, NumberRange allowed, bool whole) {
+  double value = std::nan("");
+  if (const auto* i = node.as_integer()) {
+    value = static_cast<double>(i->get());
+  } else if (const auto* f = node.as_floating_point(); f != nullptr && !whole) {
+    value = f->get();
+  }
+  if (value >= allowed.least && value <= allowed.most) return value;
+  return std::nullopt;
+}
+
+std::string_view line_at(std::string_view text, std::size_t line) {
+  for (; line > 1 && text.find('\n') != text.npos; --line) text.remove_prefix(text.find('\n') + 1);
+  return text.substr(0, text.find('\n'));
+}
+
 /// The value, without quotes and lists, in which that place is; empty: it is in none.
 std::string_view bare_value(std::string_view text, toml::source_position place) {
-  for (auto line = place.line; line > 1 && text.find('\n') != text.npos; --line)
-    text.remove_prefix(text.find('\n') + 1);
-  text = text.substr(0, text.find('\n'));
+  text = line_at(text, place.line);
   const std::size_t equals = text.find('=');
   if (equals >= place.column) return {};  // columns count from 1
   text = text.substr(equals + 1, text.find('#') - std::min(text.find('#'), equals + 1));
@@ -70,11 +84,6 @@ int line_of_broken_header(std::string_view text) {
 
 bool is_ascii(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
-
-std::string_view line_at(std::string_view text, std::size_t line) {
-  for (; line > 1 && text.find('\n') != text.npos; --line) text.remove_prefix(text.find('\n') + 1);
-  return text.substr(0, text.find('\n'));
 }
 
 /// toml++ 3.3 reads beyond its table of letters where it meets a character that is not ASCII outside texts and
@@ -162,17 +171,6 @@ const toml::node* TomlFields::find(std::string_view key, bool required, const st
   return node;
 }
 
-std::optional<double> TomlFields::number_in(const toml::node& node, NumberRange allowed, bool whole) {
-  double value = std::nan("");
-  if (const auto* i = node.as_integer()) {
-    value = static_cast<double>(i->get());
-  } else if (const auto* f = node.as_floating_point(); f != nullptr && !whole) {
-    value = f->get();
-  }
-  if (value >= allowed.least && value <= allowed.most) return value;
-  return std::nullopt;
-}
-
 double TomlFields::number(std::string_view key, NumberRange allowed) {
   if (find(key, true, text_of(allowed, false)) == nullptr) return allowed.least;
   return number_or(allowed.least, key, allowed);
@@ -181,7 +179,7 @@ double TomlFields::number(std::string_view key, NumberRange allowed) {
 double TomlFields::number_or(double absent, std::string_view key, NumberRange allowed) {
   const toml::node* node = find(key, false, "");
   if (node == nullptr) return absent;
-  const auto value = number_in(*node, allowed, false);
+  const auto value = number_at(*node, allowed, false);
   if (!value) fail(key, text_of(allowed, false));
   return value.value_or(absent);
 }
@@ -194,7 +192,7 @@ long TomlFields::integer(std::string_view key, NumberRange allowed) {
 long TomlFields::integer_or(long absent, std::string_view key, NumberRange allowed) {
   const toml::node* node = find(key, false, "");
   if (node == nullptr) return absent;
-  const auto value = number_in(*node, allowed, true);
+  const auto value = number_at(*node, allowed, true);
   if (!value) fail(key, text_of(allowed, true));
   return value ? static_cast<long>(*value) : absent;
 }
@@ -228,54 +226,42 @@ std::optional<std::string> TomlFields::text_or_number(std::string_view key) {
   return std::nullopt;
 }
 
-std::vector<double> TomlFields::numbers(std::string_view key, NumberRange allowed) {
-  const std::string expected = fmt::format("a list of at least one, each {}", text_of(allowed, false));
+template <class T, class Take>
+std::vector<T> TomlFields::list(std::string_view key, const std::string& expected, Take take) {
   const toml::node* node = find(key, true, expected);
   if (node == nullptr) return {};
   const auto* array = node->as_array();
-  std::vector<double> values;
+  std::vector<T> values;
   if (array != nullptr) {
     for (const toml::node& element : *array) {
-      const auto value = number_in(element, allowed, false);
-      if (value) values.push_back(*value);
+      if (std::optional<T> value = take(element)) values.push_back(*std::move(value));
     }
   }
   if (array == nullptr || array->empty() || values.size() != array->size()) fail(key, expected);
   return values;
+}
+
+std::vector<double> TomlFields::numbers(std::string_view key, NumberRange allowed) {
+  return list<double>(key, fmt::format("a list of at least one, each {}", text_of(allowed, false)),
+                      [&](const toml::node& element) { return number_at(element, allowed, false); });
 }
 
 std::vector<std::pair<double, double>> TomlFields::pairs(std::string_view key, NumberRange allowed) {
+  using Pair = std::pair<double, double>;
+  const auto pair_in = [&](const toml::node& element) -> std::optional<Pair> {
+    const auto* pair = element.as_array();
+    if (pair != nullptr && pair->size() != 2) return std::nullopt;
+    const auto first = number_at(pair != nullptr ? *pair->get(0) : element, allowed, false);
+    const auto second = pair != nullptr ? number_at(*pair->get(1), allowed, false) : first;
+    return first && second ? std::optional(Pair(*first, *second)) : std::nullopt;
+  };
   const std::string each = text_of(allowed, false);
-  const std::string expected = fmt::format("a list of at least one, each {} or a list of two such numbers", each);
-  const toml::node* node = find(key, true, expected);
-  if (node == nullptr) return {};
-  const auto* array = node->as_array();
-  std::vector<std::pair<double, double>> values;
-  if (array != nullptr) {
-    for (const toml::node& element : *array) {
-      const auto* pair = element.as_array();
-      if (pair != nullptr && pair->size() != 2) continue;
-      const auto first = number_in(pair != nullptr ? *pair->get(0) : element, allowed, false);
-      const auto second = pair != nullptr ? number_in(*pair->get(1), allowed, false) : first;
-      if (first && second) values.emplace_back(*first, *second);
-    }
-  }
-  if (array == nullptr || array->empty() || values.size() != array->size()) fail(key, expected);
-  return values;
+  return list<Pair>(key, fmt::format("a list of at least one, each {} or a list of two such numbers", each), pair_in);
 }
 
 std::vector<std::string> TomlFields::strings(std::string_view key) {
-  const std::string expected = "a list of texts, at least one";
-  const toml::node* node = find(key, true, expected);
-  if (node == nullptr) return {};
-  const auto* array = node->as_array();
-  std::vector<std::string> values;
-  if (array != nullptr) {
-    for (const toml::node& element : *array)
-      if (const auto* value = element.as_string()) values.push_back(value->get());
-  }
-  if (array == nullptr || array->empty() || values.size() != array->size()) fail(key, expected);
-  return values;
+  return list<std::string>(key, "a list of texts, at least one",
+                           [](const toml::node& element) { return element.value_exact<std::string>(); });
 }
 
 const toml::table* TomlFields::table(std::string_view key) {

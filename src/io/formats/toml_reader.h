@@ -70,7 +70,9 @@ class TomlFields {
 
  private:
   const toml::node* find(std::string_view key, bool required, const std::string& allowed);
-  std::optional<double> number_in(const toml::node& node, NumberRange allowed, bool whole);
+  /// `take` makes a std::optional<T> of an element: nothing, it is not as expected.
+  template <class T, class Take>
+  std::vector<T> list(std::string_view key, const std::string& expected, Take take);
   void reject_unknown();
   /// "file:12: [table]", or "file:12:" without a name.
   [[nodiscard]] std::string prefix(const toml::node& node) const;
