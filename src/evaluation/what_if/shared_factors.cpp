@@ -25,7 +25,7 @@ class Sharing {
  public:
   Sharing(const TracedJob& job, const std::vector<bool>& left_out) : job_(job), left_out_(left_out) {
     std::map<std::tuple<int, Instruction, int>, std::vector<double>> times;
-    for_each_op([&](int, int d, const TracedOp& op) {
+    for_each_kept_op([&](int, int d, const TracedOp& op) {
       times[{op.action.stage, op.action.instruction, d}].push_back(std::max(op.duration_s, kShortest_s));
     });
     std::map<std::pair<int, Instruction>, std::vector<double>> pipelines;
@@ -71,15 +71,10 @@ class Sharing {
 
  private:
   template <class Visit>
-  void for_each_op(Visit visit) const {
-    for (int s = 0; s < static_cast<int>(job_.steps.size()); ++s) {
-      if (left_out_[s]) continue;
-      for (int d = 0; d < job_.pipelines; ++d) {
-        for (const RankStep& rank : job_.steps[s].pipelines[d].ranks) {
-          for (const TracedOp& op : rank.ops) visit(s, d, op);
-        }
-      }
-    }
+  void for_each_kept_op(Visit visit) const {
+    for_each_op(job_, [&](const TracedOp& op, TracedWorker worker, int s) {
+      if (!left_out_[s]) visit(s, worker.pipeline, op);
+    });
   }
   template <class Visit>
   void for_each_of(Lengths& length, Visit visit) const {
@@ -94,7 +89,7 @@ class Sharing {
     std::vector<std::vector<std::vector<std::vector<double>>>> ratios(
         job_.steps.size(), {static_cast<std::size_t>(job_.pipelines),
                             std::vector<std::vector<double>>(static_cast<std::size_t>(job_.microbatches))});
-    for_each_op([&](int s, int d, const TracedOp& op) {
+    for_each_kept_op([&](int s, int d, const TracedOp& op) {
       ratios[s][d][op.action.microbatch].push_back(std::max(op.duration_s, kShortest_s) /
                                                    usual_.at({op.action.stage, op.action.instruction, d}));
     });
@@ -200,7 +195,7 @@ class Sharing {
       double count = 0, sum = 0, squares = 0;
     };
     std::map<std::tuple<int, int, int>, Sums> microbatches;  // by step, pipeline, number
-    for_each_op([&](int s, int d, const TracedOp& op) {
+    for_each_kept_op([&](int s, int d, const TracedOp& op) {
       const double own = op.duration_s / own_.at({op.action.stage, op.action.instruction, d});
       Sums& sums = microbatches[{s, d, op.action.microbatch}];
       ++sums.count, sums.sum += own, sums.squares += own * own;

@@ -1,6 +1,7 @@
 #include "evaluation/what_if/slowdown_causes.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -62,10 +63,13 @@ class Explaining {
     std::map<Instruction, std::vector<double>> computations;
     std::map<Key, std::vector<double>> times;
     std::vector<double> transfers;
-    for_each_rank(job, [&](const RankStep& rank, TracedWorker) {
+    for_each_rank(job, [&](const RankStep& rank, TracedWorker worker, int s) {
       for (const TracedOp& op : rank.ops) {
         if (op.receive_s > 0) transfers.push_back(op.receive_s);
         if (op.send_s > 0) transfers.push_back(op.send_s);
+        if (is_long_[s]) continue;
+        times[key_of(op, worker)].push_back(op.duration_s / shared_.of(s, worker.pipeline, op.action.microbatch));
+        computations[op.action.instruction].push_back(op.duration_s / shared_.drift_of(s));
       }
       for (const auto* list : {&rank.before, &rank.after}) {
         for (const TracedCollective& c : *list) collectives[c.kind].push_back(c.duration_s);
@@ -73,17 +77,6 @@ class Explaining {
     });
     for (const auto& [kind, all] : collectives) ideal_collective_[kind] = median(all);
     if (!transfers.empty()) ideal_transfer_ = median(transfers);
-    for (int s = 0; s < static_cast<int>(job.steps.size()); ++s) {
-      if (is_long_[s]) continue;
-      for (int d = 0; d < job.pipelines; ++d) {
-        for (int r = 0; r < job.ranks; ++r) {
-          for (const TracedOp& op : job.steps[s].pipelines[d].ranks[r].ops) {
-            times[key_of(op, {d, r})].push_back(op.duration_s / shared_.of(s, d, op.action.microbatch));
-            computations[op.action.instruction].push_back(op.duration_s / shared_.drift_of(s));
-          }
-        }
-      }
-    }
     for (const auto& [instruction, all] : computations) ideal_compute_[instruction] = mean(all);
     for (const auto& [key, all] : times) usual_[key] = median(all);
     slow_.assign(job.pipelines, std::vector<bool>(job.stages));
@@ -314,31 +307,25 @@ class Explaining {
     Costs<std::tuple<int, int, int>> workers;  // pipeline, rank, stage
     Costs<TracedLink> links, boundaries;
     Costs<trace::SpanKind> collectives;
-    for (int s = 0; s < static_cast<int>(job_.steps.size()); ++s) {
-      if (is_long_[s]) continue;
+    for_each_rank(job_, [&](const RankStep& rank, TracedWorker worker, int s) {
+      if (is_long_[s]) return;
       const StepTimes times = without(cause, s);
-      for (int d = 0; d < job_.pipelines; ++d) {
-        for (int r = 0; r < job_.ranks; ++r) {
-          const RankStep& rank = job_.steps[s].pipelines[d].ranks[r];
-          const TracedWorker worker{d, r};
-          for (const TracedOp& op : rank.ops) {
-            const int stage = op.action.stage;
-            const bool forward = op.action.instruction == Instruction::forward;
-            if (computes) workers.add({d, r, stage}, op.duration_s - times.compute(op, worker));
-            for (const auto& [seconds, ideal, boundary] :
-                 {std::tuple(op.receive_s, times.receive(op, worker), forward ? stage - 1 : stage),
-                  std::tuple(op.send_s, times.send(op, worker), forward ? stage : stage - 1)}) {
-              if (seconds <= 0) continue;
-              links.add({boundary, forward, d}, seconds - ideal);
-              boundaries.add({boundary, forward, -1}, seconds - ideal);
-            }
-          }
-          for (const auto* list : {&rank.before, &rank.after}) {
-            for (const TracedCollective& c : *list) collectives.add(c.kind, c.duration_s - times.collective(c, worker));
-          }
+      for (const TracedOp& op : rank.ops) {
+        const int stage = op.action.stage;
+        const bool forward = op.action.instruction == Instruction::forward;
+        if (computes) workers.add({worker.pipeline, worker.rank, stage}, op.duration_s - times.compute(op, worker));
+        for (const auto& [seconds, ideal, boundary] :
+             {std::tuple(op.receive_s, times.receive(op, worker), forward ? stage - 1 : stage),
+              std::tuple(op.send_s, times.send(op, worker), forward ? stage : stage - 1)}) {
+          if (seconds <= 0) continue;
+          links.add({boundary, forward, worker.pipeline}, seconds - ideal);
+          boundaries.add({boundary, forward, -1}, seconds - ideal);
         }
       }
-    }
+      for (const auto* list : {&rank.before, &rank.after}) {
+        for (const TracedCollective& c : *list) collectives.add(c.kind, c.duration_s - times.collective(c, worker));
+      }
+    });
     if (cause.kind == CauseKind::links) {
       cause.link = links.most();
       if (!cause.link) cause.link = boundaries.most();
@@ -366,31 +353,11 @@ class Explaining {
 }  // namespace
 
 std::string_view name_of(CauseKind kind) {
-  switch (kind) {
-    case CauseKind::worker:
-      return "worker";
-    case CauseKind::pipeline:
-      return "pipeline";
-    case CauseKind::stage:
-      return "stage";
-    case CauseKind::steps:
-      return "steps";
-    case CauseKind::drift:
-      return "drift";
-    case CauseKind::long_sequences:
-      return "long_sequences";
-    case CauseKind::variation:
-      return "variation";
-    case CauseKind::links:
-      return "links";
-    case CauseKind::collectives:
-      return "collectives";
-    case CauseKind::pauses:
-      return "pauses";
-    case CauseKind::gaps:
-      return "gaps";
-  }
-  return "";
+  constexpr std::array<std::string_view, 11> names{"worker",      "pipeline",       "stage",     "steps",
+                                                   "drift",       "long_sequences", "variation", "links",
+                                                   "collectives", "pauses",         "gaps"};
+  static_assert(names.size() == static_cast<std::size_t>(CauseKind::gaps) + 1);
+  return names[static_cast<std::size_t>(kind)];
 }
 
 Slowdown explain(const TracedJob& job) { return Explaining(job).run(); }

@@ -379,13 +379,9 @@ Result<TracedJob> understand(const trace::TraceSpans& timeline, const JobDegrees
 
 model::Profile mean_profile(const TracedJob& job) {
   std::map<std::pair<int, Instruction>, std::vector<double>> times;
-  for (const TracedStep& step : job.steps) {
-    for (const PipelineStep& pipeline : step.pipelines) {
-      for (const RankStep& rank : pipeline.ranks) {
-        for (const TracedOp& op : rank.ops) times[{op.action.stage, op.action.instruction}].push_back(op.duration_s);
-      }
-    }
-  }
+  for_each_op(job, [&](const TracedOp& op, TracedWorker, int) {
+    times[{op.action.stage, op.action.instruction}].push_back(op.duration_s);
+  });
   model::Profile profile;
   profile.accelerators.assign(job.stages, 1);
   for (const auto& [key, all] : times) {

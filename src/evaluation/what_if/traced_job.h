@@ -110,14 +110,22 @@ Result<TracedJob> understand(const trace::TraceSpans& timeline, const JobDegrees
 /// Mean times per stage and instruction as a profile of one clock; energies are unknown, 1 J.
 model::Profile mean_profile(const TracedJob& job);
 
-/// Every rank of every step: visit(rank's step, worker).
+/// Every rank of every step: visit(rank's step, worker, index of the step).
 template <class Visit>
 void for_each_rank(const TracedJob& job, Visit visit) {
-  for (const TracedStep& step : job.steps) {
+  for (int s = 0; s < static_cast<int>(job.steps.size()); ++s) {
     for (int d = 0; d < job.pipelines; ++d) {
-      for (int r = 0; r < job.ranks; ++r) visit(step.pipelines[d].ranks[r], TracedWorker{d, r});
+      for (int r = 0; r < job.ranks; ++r) visit(job.steps[s].pipelines[d].ranks[r], TracedWorker{d, r}, s);
     }
   }
+}
+
+/// Every computation: visit(computation, worker, index of its step).
+template <class Visit>
+void for_each_op(const TracedJob& job, Visit visit) {
+  for_each_rank(job, [&](const RankStep& rank, TracedWorker worker, int s) {
+    for (const TracedOp& op : rank.ops) visit(op, worker, s);
+  });
 }
 
 }  // namespace perseus::what_if

@@ -66,19 +66,13 @@ std::vector<TypeTimes> type_times(const TracedJob& job) {
     std::map<int, std::vector<double>> steps, microbatches, workers;
   };
   std::map<std::pair<int, Instruction>, Groups> types;
-  for (const TracedStep& step : job.steps) {
-    for (int d = 0; d < job.pipelines; ++d) {
-      for (const RankStep& rank : step.pipelines[d].ranks) {
-        for (const TracedOp& op : rank.ops) {
-          Groups& g = types[{op.action.stage, op.action.instruction}];
-          g.all.push_back(op.duration_s);
-          g.steps[step.number].push_back(op.duration_s);
-          g.microbatches[op.action.microbatch].push_back(op.duration_s);
-          g.workers[d].push_back(op.duration_s);
-        }
-      }
-    }
-  }
+  for_each_op(job, [&](const TracedOp& op, TracedWorker worker, int s) {
+    Groups& g = types[{op.action.stage, op.action.instruction}];
+    g.all.push_back(op.duration_s);
+    g.steps[job.steps[s].number].push_back(op.duration_s);
+    g.microbatches[op.action.microbatch].push_back(op.duration_s);
+    g.workers[worker.pipeline].push_back(op.duration_s);
+  });
   std::vector<TypeTimes> result;
   for (const auto& [type, g] : types) {
     const double middle = median(g.all);
@@ -92,13 +86,10 @@ std::vector<TypeTimes> type_times(const TracedJob& job) {
 
 std::vector<TransferTimes> link_times(const TracedJob& job) {
   std::map<std::pair<int, bool>, std::vector<std::pair<double, double>>> transfers;
-  for_each_rank(job, [&](const RankStep& rank, TracedWorker) {
-    for (const TracedOp& op : rank.ops) {
-      const bool forward = op.action.instruction == Instruction::forward;
-      if (op.receive_s > 0)
-        transfers[{forward ? op.action.stage - 1 : op.action.stage, !forward}].emplace_back(op.receive_bytes,
-                                                                                            op.receive_s);
-    }
+  for_each_op(job, [&](const TracedOp& op, TracedWorker, int) {
+    const bool forward = op.action.instruction == Instruction::forward;
+    if (op.receive_s <= 0) return;
+    transfers[{forward ? op.action.stage - 1 : op.action.stage, !forward}].emplace_back(op.receive_bytes, op.receive_s);
   });
   std::vector<TransferTimes> links;
   for (const auto& [link, all] : transfers) {
