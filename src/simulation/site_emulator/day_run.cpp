@@ -36,7 +36,6 @@ class DayRunner {
   void trace_finely();
   void begin(const std::vector<int>& ways);
   void advance(Seconds time);
-  void change(Seconds time, Seconds next);
   void run_between(Seconds from, Seconds until, const std::function<void(double)>& progress);
   void correct(Seconds time, Seconds next);
   [[nodiscard]] std::vector<Joules> drawn_by_domain(Seconds time) const;
@@ -54,7 +53,7 @@ class DayRunner {
   DayFeedback feedback_;
   model::SiteObjective objective_;
   std::vector<JobKind> kinds_;
-  std::unique_ptr<ShareMethod> method_;
+  ShareMethod method_;
   Seconds lead_;  ///< the longest iteration
   LimitSteps limits_;
   std::vector<double> factors_;
@@ -95,7 +94,7 @@ DayRunner::DayRunner(const SiteDay& day, std::string_view method, model::SiteObj
       method_(make_share_method(method, feedback_.believed(), kinds_, objective)),
       factors_(draw_factors(day)),
       delays_(day.seed + 1) {
-  PERSEUS_CHECK(method_ != nullptr, "the name of a method");
+  PERSEUS_CHECK(method_, "the name of a method");
   PERSEUS_CHECK(day.timed.end > Seconds(0), "a day takes time");
   lead_ = lead_of(day_, kinds_);
   limits_ = planned_limits(day_, lead_);
@@ -130,7 +129,7 @@ site::GuardedLoad DayRunner::load_of(const std::vector<int>& ways) {
 std::vector<int> DayRunner::settle(const std::vector<Watts>& limits) {
   std::vector<int> ways;
   site::settle_guards(limits, [&](std::span<const Watts> left) {
-    ways = method_->ways(left);
+    ways = method_(left);
     load_ = load_of(ways);
     return load_;
   });
@@ -269,11 +268,6 @@ double DayRunner::work_until(Seconds time) const {
   return full > 0 ? work / full : 0;
 }
 
-void DayRunner::change(Seconds time, Seconds next) {
-  const Surprise* surprise = surprise_at(time);
-  follow(time, next, surprise != nullptr, surprise);
-}
-
 /// Makes the plans anew and sends what changes.
 void DayRunner::follow(Seconds time, Seconds next, bool delayed, const Surprise* surprise) {
   const std::vector<Watts> limits = limits_at(time);
@@ -377,8 +371,10 @@ DayRun DayRunner::run(const std::function<void(double)>& progress) {
   begin(settle(limits));
   plan(Seconds(0), limits);
   for (std::size_t k = 0; k < times.size(); ++k) {
-    if (k > 0) change(times[k], k + 1 < times.size() ? times[k + 1] : end);
-    run_between(times[k], k + 1 < times.size() ? times[k + 1] : end, progress);
+    const Seconds next = k + 1 < times.size() ? times[k + 1] : end;
+    const Surprise* surprise = surprise_at(times[k]);
+    if (k > 0) follow(times[k], next, surprise != nullptr, surprise);
+    run_between(times[k], next, progress);
   }
   for (std::size_t j = 0; j < jobs_.size(); ++j) jobs_[j].finish(sink_of(j));
   result_.planned.push_back({end, {}, {}, {}});

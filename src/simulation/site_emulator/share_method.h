@@ -10,7 +10,7 @@
 // Cost:    an allocation; or 40 evaluations of all jobs for each limited domain.
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -20,17 +20,13 @@
 
 namespace perseus::site_emulator {
 
-class ShareMethod {
- public:
-  virtual ~ShareMethod() = default;
-  /// A way per job under a limit per domain.
-  virtual std::vector<int> ways(std::span<const Watts> limits) = 0;
-};
+/// A way per job under a limit per domain.
+using ShareMethod = std::function<std::vector<int>(std::span<const Watts> limits)>;
 
 /// optimum first.
 std::vector<std::string_view> share_method_names();
-/// The day and the kinds must outlive it; nothing for an unknown name.
-std::unique_ptr<ShareMethod> make_share_method(std::string_view name, const SiteDay& day, std::vector<JobKind>& kinds,
-                                               model::SiteObjective objective);
+/// The day and the kinds must outlive it; empty for an unknown name.
+ShareMethod make_share_method(std::string_view name, const SiteDay& day, std::vector<JobKind>& kinds,
+                              model::SiteObjective objective);
 
 }  // namespace perseus::site_emulator
