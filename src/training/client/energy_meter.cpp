@@ -127,36 +127,27 @@ void EnergyMeter::divide(const CounterEdge& from, const CounterEdge& to, bool su
     const bool known = !reset && (sure || step.detailed);
     if (begins && known) begin_at(step, energy_at(step.from_s));
     if (step.tag >= 0 && step.to_s >= from.at_s && step.to_s < to.at_s) {
-      MeteredStep result = metered(step);
-      if (step.has_begin && known) result.energy_j = std::max(energy_at(step.to_s) - step.begin_energy_j, 0.0);
-      last_end_j_ = known ? std::optional(energy_at(step.to_s)) : std::nullopt;
-      done_.push_back(std::move(result));
-      step.tag = -1;  // returned
+      end_at(step, known ? std::optional(energy_at(step.to_s)) : std::nullopt);
     }
     if (reset) step.has_begin = false;
   }
   if (reset) last_end_j_.reset();
 }
 
-MeteredStep EnergyMeter::metered(Step& step) const {
+MeteredStep EnergyMeter::metered(const Step& step) const {
   MeteredStep result;
   result.tag = step.tag;
   result.gap_j = step.gap_j;
   result.throttled = touches(throttled_, step.from_s, step.to_s);
-  std::vector<TimedPiece> parts;
   for (const WorkSpan& span : step.spans) {
-    MeteredSpan metered{span};
-    parts.clear();
-    cut_at_clocks(span.from_s, span.to_s, span.kind, parts);
-    if (step.detailed) metered.energy_j = 0;
-    for (const TimedPiece& part : parts) {
-      if (step.detailed) {
-        const PowerEstimate power = model_.power(span.kind, part.work.clock_mhz);
-        metered.energy_j += power.power_w * part.work.seconds;
-        metered.stddev_j += power.stddev_w * part.work.seconds;
-      }
-    }
-    result.spans.push_back(metered);
+    MeteredSpan& metered = result.spans.emplace_back(MeteredSpan{span});
+    if (!step.detailed) continue;
+    metered.energy_j = 0;
+    clocks_.for_each(Seconds(span.from_s), Seconds(span.to_s), [&](Megahertz clock, Seconds from, Seconds to) {
+      const PowerEstimate power = model_.power(span.kind, clock.value());
+      metered.energy_j += power.power_w * (to - from).value();
+      metered.stddev_j += power.stddev_w * (to - from).value();
+    });
   }
   return result;
 }
@@ -280,11 +271,7 @@ void EnergyMeter::give_out_last_steps() {
   for (Step& step : steps_) {
     if (step.tag < 0 || step.to_s < from.at_s || step.to_s >= to.at_s) continue;
     if (possible && !step.has_begin && step.from_s >= from.at_s) begin_at(step, modelled_j(step.from_s));
-    MeteredStep result = metered(step);
-    last_end_j_ = possible ? std::optional(modelled_j(step.to_s)) : std::nullopt;
-    if (step.has_begin && last_end_j_) result.energy_j = std::max(*last_end_j_ - step.begin_energy_j, 0.0);
-    done_.push_back(std::move(result));
-    step.tag = -1;
+    end_at(step, possible ? std::optional(modelled_j(step.to_s)) : std::nullopt);
   }
 }
 
@@ -292,6 +279,15 @@ void EnergyMeter::begin_at(Step& step, double energy_j) const {
   step.begin_energy_j = energy_j;
   step.has_begin = true;
   if (last_end_j_) step.gap_j = energy_j - *last_end_j_;
+}
+
+/// Returns the step to the caller. Nothing: the counter at its end is not known.
+void EnergyMeter::end_at(Step& step, std::optional<double> energy_j) {
+  MeteredStep result = metered(step);
+  if (step.has_begin && energy_j) result.energy_j = std::max(*energy_j - step.begin_energy_j, 0.0);
+  last_end_j_ = energy_j;
+  done_.push_back(std::move(result));
+  step.tag = -1;
 }
 
 /// Data before the last measured edge is not needed again.

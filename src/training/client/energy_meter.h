@@ -116,8 +116,9 @@ class EnergyMeter {
   [[nodiscard]] double modelled_j(double at_s) const;
   void give_out_last_steps();
   void begin_at(Step& step, double energy_j) const;
+  void end_at(Step& step, std::optional<double> energy_j);
   void forget(double before);
-  MeteredStep metered(Step& step) const;
+  [[nodiscard]] MeteredStep metered(const Step& step) const;
   static bool touches(const std::deque<Stretch>& stretches, double from_s, double to_s);
 
   int kinds_;
