@@ -8,6 +8,7 @@
 
 #include "base/json_writer.h"
 #include "base/utf8.h"
+#include "io/formats/described_json.h"
 #include "io/formats/json_reader.h"
 
 namespace perseus::client {
@@ -58,19 +59,13 @@ Status read_computations(const formats::JsonReader& computations, std::vector<Pl
   std::size_t next = 0;
   Status read = computations.for_each([&](const formats::JsonReader& pair) -> Status {
     if (next == clocks.size()) return computations.error("as many entries as clocks");
-    int place = 0;
-    Status members = pair.for_each([&](const formats::JsonReader& part) -> Status {
-      const auto id = part.integer();
-      if (!id) return id.error();
-      if (*id < -1) return part.error("an index, or -1");
-      if (place == 0) clocks[next].microbatch = *id;
-      if (place == 1) clocks[next].chunk = *id;
-      ++place;
-      return Ok{};
-    });
-    if (!members) return members;
+    const auto ids = pair.integers();
+    if (!ids) return ids.error();
+    if (ids->size() != 2 || std::ranges::min(*ids) < -1) return pair.error("[microbatch, chunk], each an index, or -1");
+    clocks[next].microbatch = ids->front();
+    clocks[next].chunk = ids->back();
     ++next;
-    return place == 2 ? Status(Ok{}) : pair.error("[microbatch, chunk]");
+    return Ok{};
   });
   if (!read) return read;
   return next == clocks.size() ? Status(Ok{}) : computations.error("as many entries as clocks");
@@ -224,18 +219,19 @@ Status read_version(formats::JsonFields& fields, ClockPlan& plan) {
   return Ok{};
 }
 
+/// Leaves `value` as it is where the member is missing.
+template <class T>
+Status read_optional(formats::JsonFields& fields, std::string_view key, T& value) {
+  const auto member = fields.optional(key);
+  return member ? formats::read_json(*member, value) : Status(Ok{});
+}
+
 Status read_window(formats::JsonFields& fields, ClockPlan& plan) {
   plan.window = fields.integer("window");
-  if (const auto iterations = fields.optional("iterations")) {
-    const auto count = iterations->integer();
-    if (!count) return count.error();
-    plan.iterations = *count;
-  }
-  if (const auto then = fields.optional("then")) {
-    const auto what = then->string();
-    if (!what) return what.error();
-    plan.then_maximum = *what == "maximum_clock" && plan.iterations > 0;
-  }
+  std::string then;
+  if (Status read = read_optional(fields, "iterations", plan.iterations); !read) return read;
+  if (Status read = read_optional(fields, "then", then); !read) return read;
+  plan.then_maximum = then == "maximum_clock" && plan.iterations > 0;
   return Ok{};
 }
 
@@ -245,9 +241,7 @@ Status read_promise(formats::JsonFields& fields, ClockPlan& plan) {
                                    std::pair{"maximum_clock_time_s", &plan.maximum_clock_time_s}}) {
     const auto time = fields.optional(key);
     if (!time || time->is_null()) continue;
-    const auto seconds = time->number();
-    if (!seconds) return seconds.error();
-    *value = *seconds;
+    if (Status read = formats::read_json(*time, *value); !read) return read;
   }
   for (const auto& [key, value] :
        {std::pair{"saving_pct", &plan.saving_pct}, std::pair{"saving_stddev_pct", &plan.saving_stddev_pct}}) {
@@ -259,11 +253,7 @@ Status read_promise(formats::JsonFields& fields, ClockPlan& plan) {
   }
   for (const auto& [key, value] :
        {std::pair{"only_possible", &plan.only_possible}, std::pair{"modeled", &plan.modeled}}) {
-    const auto flag = fields.optional(key);
-    if (!flag) continue;
-    const auto yes = flag->boolean();
-    if (!yes) return yes.error();
-    *value = *yes;
+    if (Status read = read_optional(fields, key, *value); !read) return read;
   }
   for (const auto& [key, value] :
        {std::pair{"slower_because", &plan.slower_because}, std::pair{"reason", &plan.reason}}) {
@@ -306,11 +296,7 @@ Status read_budget(const formats::JsonReader& answer, ClockPlan& plan) {
   budget.lease_s = fields.number("lease_s");
   if (Status read = read_limits(fields, budget); !read) return read;
   if (!(budget.lease_s > 0 && budget.lease_s <= kLongest_s)) return fields.value("lease_s").error("above 0, to 86400");
-  if (const auto at_once = fields.optional("at_once")) {
-    const auto is = at_once->boolean();
-    if (!is) return is.error();
-    budget.at_once = *is;
-  }
+  if (Status read = read_optional(fields, "at_once", budget.at_once); !read) return read;
   if (const auto ahead = fields.optional("ahead")) {
     Status read = ahead->for_each([&](const formats::JsonReader& entry) -> Status {
       formats::JsonFields fall(entry);
@@ -386,11 +372,9 @@ Status read_shape(const formats::JsonReader& entry, const RankFacts& facts, Cloc
 
 Result<std::unique_ptr<ClockPlan>> plan_from(const formats::JsonReader& answer, const RankFacts& facts) {
   formats::JsonFields fields(answer);
-  if (const auto unchanged = fields.optional("unchanged")) {
-    const auto is = unchanged->boolean();
-    if (!is) return is.error();
-    if (*is) return std::unique_ptr<ClockPlan>();
-  }
+  bool unchanged = false;
+  if (Status read = read_optional(fields, "unchanged", unchanged); !read) return read.error();
+  if (unchanged) return std::unique_ptr<ClockPlan>();
   auto plan = std::make_unique<ClockPlan>();
   if (Status read = read_version(fields, *plan); !read) return read.error();
   if (plan->kind == ClockPlan::Kind::profiling_window) {
