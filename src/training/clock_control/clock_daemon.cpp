@@ -45,12 +45,7 @@ constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD, Linux 6.5
 void log(const std::string& line) { std::fputs(("perseus-clockd: " + line + "\n").c_str(), stderr); }
 
 void refuse(int connection, device::DeviceFault fault, const std::string& why) {
-  HelperHello hello;
-  hello.fault = static_cast<std::int32_t>(fault);
-  const std::string_view version = PERSEUS_VERSION;
-  std::copy_n(version.data(), std::min(version.size(), hello.version.size() - 1), hello.version.data());
-  std::copy_n(why.data(), std::min(why.size(), hello.text.size() - 1), hello.text.data());
-  (void)::send(connection, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT);
+  send_refusal(connection, {fault, why});
 }
 
 struct Peer {

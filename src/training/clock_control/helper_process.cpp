@@ -14,9 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <ctime>
 #include <memory>
 #include <new>
@@ -31,7 +29,6 @@
 #include "training/clock_control/watchdog.h"
 #include "training/clock_control/worker_pulse.h"
 #include "training/device/ceiling_gpu.h"
-#include "training/device/gpu.h"
 #include "training/device/open_gpu.h"
 
 namespace perseus::clock_control {
@@ -106,17 +103,8 @@ bool wait_for(pollfd* fds, nfds_t count, std::int64_t limit_ns) {
   return ::ppoll(fds, count, limit_ns < 0 ? nullptr : &limit, nullptr) > 0;
 }
 
-void say_hello(HelperHello hello, std::string_view text) {
-  const std::string_view version = PERSEUS_VERSION;
-  std::copy_n(version.data(), std::min(version.size(), hello.version.size() - 1), hello.version.data());
-  std::copy_n(text.data(), std::min(text.size(), hello.text.size() - 1), hello.text.data());
-  (void)::send(HelperFds::kChannel, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 [[noreturn]] void refuse(const device::DeviceError& error) {
-  HelperHello hello;
-  hello.fault = static_cast<std::int32_t>(error.fault);
-  say_hello(hello, error.message);
+  send_refusal(HelperFds::kChannel, error);
   ::_exit(1);
 }
 
@@ -201,7 +189,7 @@ bool must_keep_ceiling(const Mailbox& mailbox) {
   HelperHello hello;
   hello.supervisor_pid = supervisor;
   hello.worker_pid = ::getpid();
-  say_hello(hello, lease->path());
+  send_hello(HelperFds::kChannel, hello, lease->path());
 
   const std::array<pollfd, 4> stops = ends_of(ends);
   std::array<pollfd, 5> fds{{{HelperFds::kWake, POLLIN, 0}, stops[0], stops[1], stops[2], stops[3]}};
@@ -370,6 +358,19 @@ WorkerPulse* new_pulse() {
 }
 
 }  // namespace
+
+void send_hello(int channel, HelperHello hello, std::string_view text) {
+  const std::string_view version = PERSEUS_VERSION;
+  std::copy_n(version.data(), std::min(version.size(), hello.version.size() - 1), hello.version.data());
+  std::copy_n(text.data(), std::min(text.size(), hello.text.size() - 1), hello.text.data());
+  (void)::send(channel, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void send_refusal(int channel, const device::DeviceError& why) {
+  HelperHello hello;
+  hello.fault = static_cast<std::int32_t>(why.fault);
+  send_hello(channel, hello, why.message);
+}
 
 bool helper_fds_given() {
   return is_open(HelperFds::kMailbox) && is_open(HelperFds::kChannel) && is_open(HelperFds::kWake);

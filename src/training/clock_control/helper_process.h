@@ -29,8 +29,10 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/units.h"
+#include "training/device/gpu.h"
 
 namespace perseus::clock_control {
 
@@ -52,6 +54,10 @@ struct HelperHello {
   std::array<char, 32> version{};
   std::array<char, 1024> text{};  ///< of the fault; ready: path of the lease
 };
+
+/// With this program's version; cuts a text that is too long.
+void send_hello(int channel, HelperHello hello, std::string_view text);
+void send_refusal(int channel, const device::DeviceError& why);
 
 /// True if this process has a mailbox and a channel.
 bool helper_fds_given();
