@@ -7,44 +7,14 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
-#include <vector>
-
-#include "base/result.h"
-#include "training/device/nvml_codes.h"
 
 namespace perseus::device {
 namespace {
 
-// A library that is loaded at run time if it is present, and its functions, each of which may be missing.
-// Input:   names to try, in order.
-// Output:  a handle, for as long as the process lives: drivers' libraries do not survive dlclose().
-// Errors:  the loader's message about the last name.
-
-class DynamicLibrary {
- public:
-  static Result<DynamicLibrary> load(const std::vector<std::string>& names) {
-    std::string why = "no name to load";
-    for (const std::string& name : names) {
-      if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return DynamicLibrary(handle);
-      if (const char* said = dlerror()) why = said;
-    }
-    return Error{ErrorCode::not_found, why};
-  }
-
-  /// Null: the library has no such function.
-  template <class Function>
-  void find(Function*& function, const char* name) const {
-    function = reinterpret_cast<Function*>(dlsym(handle_, name));
-  }
-
- private:
-  explicit DynamicLibrary(void* handle) : handle_(handle) {}
-  void* handle_;
-};
-
-NvmlLibrary functions_of(const DynamicLibrary& library) {
+/// Null for those that the library does not have.
+NvmlLibrary functions_of(void* library) {
   NvmlLibrary nvml{};
-#define FIND(name) library.find(nvml.name, #name)
+#define FIND(name) nvml.name = reinterpret_cast<decltype(nvml.name)>(::dlsym(library, #name))
   FIND(nvmlInit_v2);
   FIND(nvmlShutdown);
   FIND(nvmlSystemGetDriverVersion);
@@ -99,9 +69,10 @@ DeviceResult<std::shared_ptr<const NvmlLibrary>> nvml_library() {
   const std::string name = given != nullptr && *given != '\0' ? given : "libnvidia-ml.so.1";
   if (auto session = sessions[name].lock()) return session;
 
-  const auto library = DynamicLibrary::load({name});
-  if (!library) return DeviceError{DeviceFault::no_driver, "no NVML: " + library.error().message};
-  NvmlLibrary nvml = functions_of(*library);
+  // Never closed: drivers' libraries do not survive dlclose().
+  void* const library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return DeviceError{DeviceFault::no_driver, fmt::format("no NVML: {}", ::dlerror())};
+  NvmlLibrary nvml = functions_of(library);
   if (nvml.nvmlInit_v2 == nullptr || nvml.nvmlShutdown == nullptr) {
     return DeviceError{DeviceFault::no_driver, name + " is not NVML: it has no nvmlInit_v2"};
   }

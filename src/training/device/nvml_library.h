@@ -13,6 +13,7 @@
 
 #include "training/device/gpu.h"
 #include "training/device/nvml_abi.h"
+#include "training/device/nvml_codes.h"
 
 namespace perseus::device {
 
@@ -61,8 +62,7 @@ DeviceResult<std::shared_ptr<const NvmlLibrary>> nvml_library();
 /// Calls that function if the library has it; else returns NVML's own code for that.
 template <class... Parameters, class... Arguments>
 int call(int (*function)(Parameters...), Arguments... arguments) {
-  constexpr int function_not_found = 13;
-  return function == nullptr ? function_not_found : function(arguments...);
+  return function == nullptr ? nvml_code::kFunctionNotFound : function(arguments...);
 }
 
 }  // namespace perseus::device

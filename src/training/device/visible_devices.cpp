@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "base/split.h"
@@ -63,15 +62,14 @@ struct Visible {
 };
 
 bool by_bus_id(std::vector<const ListedGpu*>& gpus) {
-  using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
-  std::vector<std::pair<Place, const ListedGpu*>> placed;
+  std::vector<std::pair<PciBusId, const ListedGpu*>> placed;
   for (const ListedGpu* const gpu : gpus) {
     const auto id = parse_pci_bus_id(gpu->pci_bus_id);
     if (!id) return false;
-    placed.emplace_back(Place{id->domain, id->bus, id->device, id->function}, gpu);
+    placed.emplace_back(*id, gpu);
   }
   std::ranges::sort(placed);
-  std::ranges::transform(placed, gpus.begin(), &std::pair<Place, const ListedGpu*>::second);
+  std::ranges::transform(placed, gpus.begin(), &std::pair<PciBusId, const ListedGpu*>::second);
   return true;
 }
 
