@@ -116,6 +116,16 @@ std::optional<jobs::JobView::PerIteration> cost_of(const LiveJob& live) {
   return savings::iteration_cost(live.job, live.frontiers.all(), savings::CountedRanks::as_they_are);
 }
 
+/// What the ranks run of a planned iteration.
+std::optional<jobs::JobView::PerIteration> as_run(const LiveJob& live,
+                                                  std::optional<jobs::JobView::PerIteration> cost) {
+  if (cost && live.first_plan_held_back()) {
+    cost->energy = cost->all_max_energy;
+    cost->time = cost->all_max_time;
+  }
+  return cost;
+}
+
 /// Nothing without reports, or where the profile is of another job: what is saved is then not known. Of an ended job,
 /// also where nothing was counted.
 std::optional<jobs::JobView::TotalSavings> total_of(const LiveJob& live, bool misfit) {
@@ -186,12 +196,7 @@ std::vector<jobs::JobView::Shape> shapes_shown(const jobs::Job& job) {
 }  // namespace
 
 std::optional<jobs::JobView::PerIteration> iteration_run(const LiveJob& live) {
-  auto cost = savings::iteration_cost(live.job, live.frontiers.all(), savings::CountedRanks::as_they_are);
-  if (cost && live.first_plan_held_back()) {
-    cost->energy = cost->all_max_energy;
-    cost->time = cost->all_max_time;
-  }
-  return cost;
+  return as_run(live, savings::iteration_cost(live.job, live.frontiers.all(), savings::CountedRanks::as_they_are));
 }
 
 jobs::JobSummary summary_of(const LiveJob& live) {
@@ -214,7 +219,7 @@ jobs::JobSummary summary_of(const LiveJob& live) {
   const auto plan = cost_of(live);
   const bool misfit = !savings::profile_misfit(job, plan).empty();
   const bool held_back = live.first_plan_held_back();
-  if (const auto run = plan ? iteration_run(live) : std::nullopt) {
+  if (const auto run = as_run(live, plan)) {
     summary.iteration_time = run->time;
     if (!misfit && !held_back) summary.saved_pct = run->saved_pct();
     if (job.has_reports() && !job.silent) {
