@@ -167,7 +167,10 @@ std::string row_within_memory(const Workload& workload, search::SearchedJob job,
                               Savings& savings) {
   partitioner::Workload setup = workload.setup;
   if (setup.sequence_length == 0) setup = partitioner::zoo_entry(workload.model).value().workload;
-  const Status known = search::set_memory(search::zoo_layer_memory(workload.model, setup, workload.layers), job);
+  const auto memory_of = [model = std::string(workload.model), setup](const std::vector<int>& layers) {
+    return partitioner::zoo_memory(model, setup, static_cast<int>(layers.size()), layers);
+  };
+  const Status known = search::set_memory({workload.layers, memory_of}, job);
   PERSEUS_CHECK(known.ok(), "the zoo knows the memory");
   const search::SearchedJob unlimited = job;
   const double needed_gib = std::ranges::max(search::configure(unlimited, {}).value().memory_gib);

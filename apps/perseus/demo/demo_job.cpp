@@ -12,10 +12,10 @@
 #include "io/formats/profile_csv.h"
 #include "plan/pipeline.h"
 #include "planning/checker/plan_run.h"
-#include "planning/model/blocking_power.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/derived_instructions.h"
 #include "planning/model/make_schedule.h"
+#include "planning/model/profile.h"
 #include "planning/model/reference_plans.h"
 #include "simulation/replay/simulated_ranks.h"
 

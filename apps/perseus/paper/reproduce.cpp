@@ -22,9 +22,9 @@
 #include "plan/effort.h"
 #include "plan/pipeline.h"
 #include "planning/baselines/methods.h"
-#include "planning/model/blocking_power.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/make_schedule.h"
+#include "planning/model/profile.h"
 
 namespace perseus::cli {
 namespace {

@@ -15,11 +15,11 @@
 #include "io/formats/pipeline_constants.h"
 #include "io/formats/profile_csv.h"
 #include "plan/traced_pipeline.h"
-#include "planning/model/blocking_power.h"
-#include "planning/model/boundary_count.h"
 #include "planning/model/derived_instructions.h"
 #include "planning/model/make_schedule.h"
+#include "planning/model/profile.h"
 #include "planning/model/profile_doubts.h"
+#include "planning/model/schedule.h"
 #include "planning/partitioner/gpu_model.h"
 #include "server/profiling/modeled_profile.h"
 

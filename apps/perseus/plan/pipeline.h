@@ -59,7 +59,7 @@ struct Pipeline {
   profiling::DrawnTypes drawn;  ///< alternatives that a noisy profile leaves possible; none where the profile counts
                                 ///< as exact
   std::string title;
-  bool default_blocking = false;  ///< the blocking power is a default, see planning/model/blocking_power.h
+  bool default_blocking = false;  ///< the blocking power is a default, see planning/model/profile.h
   bool modeled = false;           ///< most of the profile was not measured, see server/profiling/modeled_profile.h
   std::vector<report::ReportFact> facts;        ///< the inputs, for reports
   std::vector<report::ReportFact> origin = {};  ///< of files, see origin.h

@@ -11,8 +11,8 @@
 #include "io/formats/pipeline_constants.h"
 #include "io/formats/profile_csv.h"
 #include "io/report/timeline_svg.h"
-#include "planning/model/blocking_power.h"
 #include "planning/model/make_schedule.h"
+#include "planning/model/profile.h"
 #include "planning/partitioner/gpu_model.h"
 
 namespace perseus::cli {

@@ -22,7 +22,7 @@
 #include "io/report/stacked_bars.h"
 #include "io/report/static_page.h"
 #include "plan/pipeline.h"
-#include "planning/model/blocking_power.h"
+#include "planning/model/profile.h"
 #include "planning/partitioner/balance.h"
 #include "planning/partitioner/gpu_model.h"
 #include "planning/partitioner/least_energy.h"

@@ -114,8 +114,10 @@ Status compute_memory(const SearchOptions& search, search::SearchedJob& job) {
   if (!workload) return workload.error();
   Result<std::vector<int>> layers = layers_of(search, *workload, job.profile.num_stages());
   if (!layers) return layers.error();
-  const Status known =
-      search::set_memory(search::zoo_layer_memory(search.memory_model, *workload, *std::move(layers)), job);
+  const auto memory_of = [model = search.memory_model, workload = *workload](const std::vector<int>& each) {
+    return partitioner::zoo_memory(model, workload, static_cast<int>(each.size()), each);
+  };
+  const Status known = search::set_memory({*std::move(layers), memory_of}, job);
   if (!known) return known.error();
   job.assumptions.push_back(
       fmt::format("memory as computed for {}, {}; {}; weights and Adam's state at 16 bytes a parameter, no sharded "

@@ -13,7 +13,7 @@
 #include "command_line/output_directory.h"
 #include "io/formats/boost_json_text.h"
 #include "plan/traced_pipeline.h"
-#include "planning/model/blocking_power.h"
+#include "planning/model/profile.h"
 #include "planning/partitioner/gpu_model.h"
 #include "search/searched_jobs.h"
 #include "trace/advise.h"

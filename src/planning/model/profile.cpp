@@ -126,4 +126,13 @@ Status Profile::validate() const {
   return Ok{};
 }
 
+Watts guessed_blocking_power(const Profile& profile) {
+  constexpr double share = 0.2;
+  Watts highest;
+  for (const ProfileEntry& entry : profile.entries) {
+    for (const Measurement& m : entry.measurements) highest = std::max(highest, m.energy / m.time);
+  }
+  return share * highest;
+}
+
 }  // namespace perseus::model

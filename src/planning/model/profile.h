@@ -48,4 +48,8 @@ struct Profile {
   [[nodiscard]] Status validate() const;
 };
 
+/// Blocking power of ONE accelerator where it was not measured: a fifth of the highest average power of any
+/// computation; 0 without computations. GPUs that wait on a transfer spin, and draw about that.
+Watts guessed_blocking_power(const Profile& profile);
+
 }  // namespace perseus::model

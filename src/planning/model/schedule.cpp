@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace perseus::model {
@@ -94,6 +95,17 @@ Status Schedule::validate() const {
                     pair / num_microbatches, pair % num_microbatches, names_in(computations)));
   }
   return Ok{};
+}
+
+int boundary_count(const Schedule& schedule) {
+  const int last = schedule.num_ranks() - 1;
+  std::vector<int> rank_of(schedule.num_stages);
+  for (int rank = 0; rank <= last; ++rank) {
+    for (const Action& action : schedule.ranks[rank]) rank_of[action.stage] = rank;
+  }
+  const auto around = std::ranges::adjacent_find(
+      rank_of, [last](int a, int b) { return std::min(a, b) == 0 && std::max(a, b) == last; });
+  return last > 1 && around != rank_of.end() ? last + 1 : last;
 }
 
 }  // namespace perseus::model

@@ -46,4 +46,8 @@ struct Schedule {
   [[nodiscard]] Status validate() const;
 };
 
+/// The boundaries between ranks over which it sends (transfer_latency.h numbers them): N - 1 of N ranks, or N if the
+/// last rank and the first exchange results too (N > 2).
+int boundary_count(const Schedule& schedule);
+
 }  // namespace perseus::model

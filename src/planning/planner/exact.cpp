@@ -18,7 +18,6 @@
 #include "planning/planner/realize.h"
 #include "planning/planner/relaxation.h"
 #include "planning/planner/rounding.h"
-#include "planning/planner/rounding_weights.h"
 #include "planning/planner/run_annealing.h"
 #include "planning/planner/run_descent.h"
 #include "planning/planner/splices.h"

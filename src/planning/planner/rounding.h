@@ -20,6 +20,8 @@
 //          bench/ measures what the rest saves, docs/decisions/0006.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <vector>
 
 #include "planning/model/computation_dag.h"
@@ -88,5 +90,21 @@ class Rounding {
   Integer makespan_ = 0;
   double energy_j_ = 0;
 };
+
+// ---- The weights of a deadline. None are best at every one (docs/decisions/0006, "Wanted deadlines").
+
+/// Chosen by bench/planner_report: each wins at some deadlines. The first two are the best alone, and enough for a
+/// curve of a thousand deadlines.
+inline constexpr std::array<RoundingWeights, 4> kWeights{
+    {{0.5, 0.15, 0.7}, {0.5, 0.3, 0.7}, {0.15, 0.2, 0.7}, {1.2, 0.05, 0.7}}};
+inline constexpr int kWeightsInTurn = 2;
+
+/// The k-th of a sequence of different weights, k from 0, for the few deadlines that jobs run at. Every other one is
+/// punctual.
+RoundingWeights varied_weights(int k);
+
+/// Length of that sequence at such a deadline: 16 to 96, fewer for larger DAGs, whose roundings take longer. A longer
+/// beginning of it contains every shorter one, so more of it is never worse.
+int weights_at_wanted(std::size_t computations);
 
 }  // namespace perseus::planner

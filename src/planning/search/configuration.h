@@ -13,6 +13,7 @@
 // Threads: pure functions.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,13 +21,20 @@
 #include "base/result.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
-#include "planning/search/layer_memory.h"
+#include "planning/model/stage_memory.h"
 #include "planning/search/memory.h"
 
 namespace perseus::search {
 
 /// Whether the backward of a profile includes the recomputation of its forward.
 enum class MeasuredWith { unknown, recomputation, no_recomputation };
+
+/// The memory of a model whose layers are divided among stages in any way.
+struct LayerMemory {
+  std::vector<int> layers;  ///< transformer layers of each stage of a job's profile
+  /// Memory of stages with so many transformer layers each.
+  std::function<Result<std::vector<model::StageMemory>>(const std::vector<int>& layers)> of;
+};
 
 struct SearchedJob {
   model::Profile profile;

@@ -1,5 +1,5 @@
 // The sequence of weights that wanted deadlines are rounded in.
-#include "planning/planner/rounding_weights.h"
+#include "planning/planner/rounding.h"
 
 #include <gtest/gtest.h>
 

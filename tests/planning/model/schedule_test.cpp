@@ -1,4 +1,4 @@
-#include "planning/model/boundary_count.h"
+#include "planning/model/schedule.h"
 
 #include <gtest/gtest.h>
 
