@@ -8,7 +8,6 @@
 // Threads: plain value.
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <vector>
 

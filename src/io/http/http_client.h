@@ -13,10 +13,8 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 
 #include "io/http/http_message.h"
 

@@ -5,7 +5,6 @@
 
 #include <boost/asio/post.hpp>
 #include <cerrno>
-#include <chrono>
 #include <utility>
 
 namespace perseus::http {

@@ -13,7 +13,6 @@
 
 #include <array>
 #include <boost/asio/io_context.hpp>
-#include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>

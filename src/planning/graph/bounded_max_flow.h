@@ -21,7 +21,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "planning/graph/residual_network.h"

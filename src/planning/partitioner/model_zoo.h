@@ -12,8 +12,6 @@
 // Source:  the models' published configurations; docs/partition.md has the counting rules.
 #pragma once
 
-#include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -12,7 +12,6 @@
 // Threads: io thread.
 #pragma once
 
-#include <cstdint>
 #include <deque>
 #include <string>
 #include <vector>

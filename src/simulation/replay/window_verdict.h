@@ -10,7 +10,6 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
 namespace perseus::replay {
 

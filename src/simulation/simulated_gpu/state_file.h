@@ -13,7 +13,6 @@
 
 #include <fcntl.h>
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <span>

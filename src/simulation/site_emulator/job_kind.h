@@ -11,8 +11,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <utility>
-#include <vector>
 
 #include "planning/model/computation_dag.h"
 #include "planning/model/frontier.h"

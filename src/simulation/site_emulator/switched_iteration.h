@@ -10,7 +10,6 @@
 // Cost:    O(computations log computations).
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 

@@ -4,12 +4,11 @@
 #include <semaphore.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <ctime>
-#include <system_error>
 #include <utility>
 
 #include "base/cpu_time.h"

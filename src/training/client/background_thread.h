@@ -12,7 +12,6 @@
 // Threads: the owner's, one at a time; cpu_s() any.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>

@@ -8,7 +8,6 @@
 // Threads: one thread.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -7,8 +7,6 @@
 // Threads: any.
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>

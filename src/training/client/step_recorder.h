@@ -15,7 +15,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "planning/model/instruction.h"

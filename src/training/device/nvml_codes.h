@@ -6,7 +6,6 @@
 // Source:  NVML's documentation; docs/device.md.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "training/device/gpu.h"
