@@ -23,6 +23,11 @@ class StopCheck {
       : should_stop_(std::move(should_stop)), interval_(cost_between_questions) {}
   StopCheck(const StopCheck&) = delete;
   StopCheck& operator=(const StopCheck&) = delete;
+  /// For work that always runs to its end.
+  static StopCheck& never() {
+    thread_local StopCheck check;
+    return check;
+  }
 
   /// Call it after every piece of work, with the cost of that piece in elementary operations.
   bool stop(long cost) {

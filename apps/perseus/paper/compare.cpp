@@ -230,9 +230,8 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
   if (!methods) return methods.error();
   const std::vector<LinkDoubt> doubts = judge_links(*pipeline, *slowdown, *methods);
   for (report::ComparedMethod& method : *methods) {
-    StopCheck never;
     Result<model::Frontier> expected =
-        profiling::expected_frontier(dag, pipeline->drawn, std::move(method.frontier), never);
+        profiling::expected_frontier(dag, pipeline->drawn, std::move(method.frontier), StopCheck::never());
     if (!expected) return expected.error();
     method.frontier = *std::move(expected);
   }

@@ -344,8 +344,8 @@ Result<Pipeline> read_pipeline(const PipelineOptions& given) {
 
   Pipeline pipeline;
   pipeline.dag = *std::move(dag);
-  StopCheck never;
-  auto drawn = profiling::drawn_types(measured->draws, options.split_backward, *schedule, measured->costs, never);
+  auto drawn =
+      profiling::drawn_types(measured->draws, options.split_backward, *schedule, measured->costs, StopCheck::never());
   if (!drawn) return Error{drawn.error().code, fmt::format("{}: {}", options.profile, drawn.error().message)};
   pipeline.drawn = *std::move(drawn);
   auto other_links = other_latencies(options, pipeline.dag);

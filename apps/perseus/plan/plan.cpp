@@ -179,8 +179,7 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   if (!frontier) return frontier.error();
   const LinkDoubt links =
       keeps_links(options) ? keep_with_all_links(*pipeline, rule, *frontier) : doubt_about(*pipeline, rule, *frontier);
-  StopCheck never;
-  frontier = profiling::expected_frontier(dag, pipeline->drawn, *std::move(frontier), never);
+  frontier = profiling::expected_frontier(dag, pipeline->drawn, *std::move(frontier), StopCheck::never());
   if (!frontier) return frontier.error();
   const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 

@@ -220,8 +220,7 @@ Result<std::vector<model::Frontier>> plan_each(const std::vector<search::Configu
     Result<model::Frontier> frontier =
         planner.plan(c.dag, fmt::format("{} ({} of {})", c.name, frontiers.size() + 1, configurations.size()));
     if (!frontier) return frontier.error();
-    StopCheck never;
-    frontier = profiling::expected_frontier(c.dag, c.drawn, *std::move(frontier), never);
+    frontier = profiling::expected_frontier(c.dag, c.drawn, *std::move(frontier), StopCheck::never());
     if (!frontier) return frontier.error();
     frontiers.push_back(*std::move(frontier));
   }

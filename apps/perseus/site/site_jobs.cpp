@@ -45,8 +45,7 @@ Result<PlannedPipeline> plan_profile(const model::DescribedJob& job, const std::
   planner.progress = line.callback();
   Result<model::Frontier> frontier = baselines::plan_best_of_all(pipeline->dag, planner, {});
   if (!frontier) return frontier.error();
-  StopCheck never;
-  frontier = profiling::expected_frontier(pipeline->dag, pipeline->drawn, *std::move(frontier), never);
+  frontier = profiling::expected_frontier(pipeline->dag, pipeline->drawn, *std::move(frontier), StopCheck::never());
   if (!frontier) return frontier.error();
   return planned(pipeline->dag, *std::move(frontier));
 }

@@ -118,8 +118,8 @@ Result<std::vector<Advice>> modeled_advice(const Pipeline& pipeline, planner::Pl
     }
     if (progress) progress(++draws / count);
   };
-  StopCheck never;
-  const Status planned = profiles::plan_each_draw(pipeline.dag, pipeline.drawn, planner, false, take, never);
+  const Status planned =
+      profiles::plan_each_draw(pipeline.dag, pipeline.drawn, planner, false, take, StopCheck::never());
   if (!planned) return planned.error();
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].stddev_pct = std::sqrt(std::max(0.0, squares[i] - all[i].saving_pct * all[i].saving_pct));
@@ -133,8 +133,7 @@ Result<std::vector<Advice>> planned_advice(const Pipeline& pipeline, const plann
   if (!frontier) return frontier.error();
   links = planner.switch_latency == Seconds(0) ? keep_with_all_links(pipeline, {}, *frontier)
                                                : doubt_about(pipeline, {}, *frontier);
-  StopCheck never;
-  frontier = profiling::expected_frontier(pipeline.dag, pipeline.drawn, *std::move(frontier), never);
+  frontier = profiling::expected_frontier(pipeline.dag, pipeline.drawn, *std::move(frontier), StopCheck::never());
   if (!frontier) return frontier.error();
   return advice_of(pipeline.dag, pipeline.drawn, *frontier, job);
 }

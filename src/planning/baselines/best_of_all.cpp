@@ -10,12 +10,6 @@
 namespace perseus::baselines {
 
 Result<model::Frontier> plan_best_of_all(const model::ComputationDag& dag, planner::PlannerOptions options,
-                                         std::optional<Seconds> published_unit_time) {
-  StopCheck never;
-  return plan_best_of_all(dag, std::move(options), published_unit_time, never);
-}
-
-Result<model::Frontier> plan_best_of_all(const model::ComputationDag& dag, planner::PlannerOptions options,
                                          std::optional<Seconds> published_unit_time, StopCheck& check) {
   for (const BaselineMethod& method : baseline_methods()) {
     Result<BaselinePlans> found = method.plans_unless_stopped(dag, check);

@@ -22,9 +22,7 @@
 namespace perseus::baselines {
 
 Result<model::Frontier> plan_best_of_all(const model::ComputationDag& dag, planner::PlannerOptions options = {},
-                                         std::optional<Seconds> published_unit_time = {});
-/// The same, unless `check` stops it: then ErrorCode::unavailable.
-Result<model::Frontier> plan_best_of_all(const model::ComputationDag& dag, planner::PlannerOptions options,
-                                         std::optional<Seconds> published_unit_time, StopCheck& check);
+                                         std::optional<Seconds> published_unit_time = {},
+                                         StopCheck& check = StopCheck::never());
 
 }  // namespace perseus::baselines

@@ -188,11 +188,6 @@ class EnvPipe {
 
 }  // namespace
 
-Result<EnvPipeRun> plan_envpipe(const model::ComputationDag& dag, const EnvPipeOptions& options) {
-  StopCheck never;
-  return plan_envpipe(dag, options, never);
-}
-
 Result<EnvPipeRun> plan_envpipe(const model::ComputationDag& dag, const EnvPipeOptions& options, StopCheck& check) {
   if (!std::isfinite(options.unit_time.value()) || options.unit_time < Seconds(0)) {
     return Error{ErrorCode::usage,

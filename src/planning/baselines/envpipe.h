@@ -40,9 +40,9 @@ struct EnvPipeRun {
   int steps = 0;  ///< number of steps that raised a clock
 };
 
-Result<EnvPipeRun> plan_envpipe(const model::ComputationDag& dag, const EnvPipeOptions& options = {});
-/// The same, unless `check` stops it: then ErrorCode::unavailable.
-Result<EnvPipeRun> plan_envpipe(const model::ComputationDag& dag, const EnvPipeOptions& options, StopCheck& check);
+/// ErrorCode::unavailable if `check` stops it.
+Result<EnvPipeRun> plan_envpipe(const model::ComputationDag& dag, const EnvPipeOptions& options = {},
+                                StopCheck& check = StopCheck::never());
 
 /// One sentence on how the run ended.
 std::string text_of(const EnvPipeRun& run);

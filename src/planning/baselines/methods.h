@@ -32,8 +32,7 @@ struct BaselineMethod {
   /// ErrorCode::unavailable if `check` stops it.
   Result<BaselinePlans> (*plans_unless_stopped)(const model::ComputationDag& dag, StopCheck& check);
   [[nodiscard]] Result<BaselinePlans> plans(const model::ComputationDag& dag) const {
-    StopCheck never;
-    return plans_unless_stopped(dag, never);
+    return plans_unless_stopped(dag, StopCheck::never());
   }
 };
 

@@ -71,12 +71,7 @@ class ParametricLongestPath {
   /// Calls move(deadline_after, flow_value) for every linear piece passed (whole or in part), in order.
   /// If `check` stops the sweep, it returns early: test check.stopped().
   template <class OnMove>
-  bool lower_deadline(Integer target, OnMove&& move, StopCheck& check);
-  template <class OnMove>
-  bool lower_deadline(Integer target, OnMove&& move) {
-    StopCheck never;
-    return lower_deadline(target, std::forward<OnMove>(move), never);
-  }
+  bool lower_deadline(Integer target, OnMove&& move, StopCheck& check = StopCheck::never());
 
   /// Event time of a node, the source's being 0. Optimal for the current deadline.
   [[nodiscard]] Integer time(int node) const { return events_[node].stored - (sink_side_[node] != 0 ? decrease_ : 0); }

@@ -467,8 +467,7 @@ Result<model::Frontier> plan_exact(const model::ComputationDag& dag, const Plann
 }
 
 model::Frontier plan_exact(const model::ComputationDag& dag, const PlannerOptions& options) {
-  StopCheck never;
-  return plan_exact(dag, options, never).value();
+  return plan_exact(dag, options, StopCheck::never()).value();
 }
 
 }  // namespace perseus::planner

@@ -114,11 +114,6 @@ model::Frontier PerseusRun::frontier() const {
   return frontier;
 }
 
-Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusOptions& options) {
-  StopCheck never;
-  return plan_perseus(dag, options, never);
-}
-
 Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusOptions& options, StopCheck& check) {
   const Seconds unit = options.unit_time;
   if (auto status = check_unit_time(dag, unit); !status.ok()) return status.error();

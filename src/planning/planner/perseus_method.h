@@ -75,7 +75,7 @@ class PerseusRun {
   std::vector<std::size_t> changes_end_;  // per step
 };
 
-Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusOptions& options = {});
-Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusOptions& options, StopCheck& check);
+Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusOptions& options = {},
+                                StopCheck& check = StopCheck::never());
 
 }  // namespace perseus::planner

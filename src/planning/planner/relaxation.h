@@ -56,11 +56,7 @@ class Relaxation {
 
   /// Continues the sweep down to T, or to T_min if that comes first; false in the second case. T only ever falls.
   /// If `check` stops the sweep, deadline() is still above T.
-  bool lower_deadline(Seconds deadline, StopCheck& check);
-  bool lower_deadline(Seconds deadline) {
-    StopCheck never;
-    return lower_deadline(deadline, never);
-  }
+  bool lower_deadline(Seconds deadline, StopCheck& check = StopCheck::never());
 
   /// Earliest start and latest end of a computation in the relaxed optimum at the current deadline.
   [[nodiscard]] graph::Integer start_ticks(int computation) const { return time(start_node_[computation]); }

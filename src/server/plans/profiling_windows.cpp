@@ -129,8 +129,7 @@ ProfilingWindows::Search::Found ProfilingWindows::Search::run(const profiling::O
     question.give_up = true;
     question.overdue = fmt::format(
         "the search for clocks to measure took longer than its budget of {:g} s (planning_budget_s)", budget_s);
-    StopCheck never;
-    decided = profiles::decide_profiling(profiler, question, never);
+    decided = profiles::decide_profiling(profiler, question, StopCheck::never());
   }
   return {std::move(decided), thread_cpu_s() - begin_s};
 }

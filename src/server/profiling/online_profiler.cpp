@@ -334,10 +334,7 @@ Result<OnlineProfiler> OnlineProfiler::create(ProfilingJob job, ProfilingOptions
   return OnlineProfiler(std::make_unique<State>(std::move(*layout), std::move(options)));
 }
 
-ProfilingStep OnlineProfiler::next() const {
-  StopCheck never;
-  return *next(never);
-}
+ProfilingStep OnlineProfiler::next() const { return *next(StopCheck::never()); }
 
 std::optional<ProfilingStep> OnlineProfiler::next(StopCheck& check) const {
   return state_->options.mode == ProfilingMode::plain ? state_->next_plain() : state_->next_adaptive(check);
@@ -474,8 +471,7 @@ Result<PlanUncertainty> OnlineProfiler::uncertainty() const {
   const Result<PlanningProblem> problem =
       PlanningProblem::build(state_->layout, state_->samples, model, state_->options.lowest_clock_share);
   if (!problem) return problem.error();
-  StopCheck never;
-  return state_->judged(*problem, model, never).doubt;
+  return state_->judged(*problem, model, StopCheck::never()).doubt;
 }
 
 }  // namespace perseus::profiling
