@@ -19,6 +19,7 @@
 
 #include "base/owned_fd.h"
 #include "training/clock_control/mailbox.h"
+#include "training/clock_control/process_state.h"
 #include "training/device/ceiling_gpu.h"
 
 namespace perseus::clock_control {
@@ -55,11 +56,7 @@ std::string why_unusable(const std::string& folder) {
 bool usable(const std::string& folder) { return why_unusable(folder).empty(); }
 
 std::string boot_id() {
-  std::string id(64, '\0');
-  const int fd = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  const ssize_t got = fd < 0 ? 0 : ::read(fd, id.data(), id.size());
-  if (fd >= 0) ::close(fd);
-  id.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  std::string id = kernel_text("/proc/sys/kernel/random/boot_id");
   while (!id.empty() && id.back() == '\n') id.pop_back();
   return id.empty() ? "unknown" : id;
 }

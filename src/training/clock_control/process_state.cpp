@@ -7,13 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <string>
 #include <string_view>
 
 namespace perseus::clock_control {
-namespace {
 
-std::string text_of(const std::string& path) {
+std::string kernel_text(const std::string& path) {
   std::string text(2048, '\0');
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const ssize_t got = fd < 0 ? 0 : ::read(fd, text.data(), text.size());
@@ -22,17 +20,15 @@ std::string text_of(const std::string& path) {
   return text;
 }
 
-}  // namespace
-
 char process_state(pid_t pid) {
   if (pid <= 0) return 0;
-  const std::string stat = text_of(fmt::format("/proc/{}/stat", pid));
+  const std::string stat = kernel_text(fmt::format("/proc/{}/stat", pid));
   const std::size_t name_ends = stat.rfind(')');  // the name may contain any character
   return name_ends == std::string::npos || name_ends + 2 >= stat.size() ? '\0' : stat[name_ends + 2];
 }
 
 pid_t process_of(int pidfd) {
-  const std::string info = text_of(fmt::format("/proc/self/fdinfo/{}", pidfd));
+  const std::string info = kernel_text(fmt::format("/proc/self/fdinfo/{}", pidfd));
   const std::size_t at = info.find("\nPid:");
   return at == std::string::npos ? 0 : std::max(0, std::atoi(info.c_str() + at + 5));
 }

@@ -6,7 +6,12 @@
 
 #include <sys/types.h>
 
+#include <string>
+
 namespace perseus::clock_control {
+
+/// The first 2048 bytes of a file of the kernel's; empty: it cannot be read.
+std::string kernel_text(const std::string& path);
 
 /// R running, S sleeping, D in the kernel, T stopped, t stopped by a debugger, Z ended.
 char process_state(pid_t pid);
