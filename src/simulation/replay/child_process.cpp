@@ -75,7 +75,7 @@ Result<ChildProcess> ChildProcess::start(const ChildOptions& options) {
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
-      output_(std::exchange(other.output_, -1)),
+      output_(std::move(other.output_)),
       unread_(std::move(other.unread_)),
       end_(std::move(other.end_)) {}
 
@@ -92,7 +92,6 @@ ChildProcess::~ChildProcess() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
-  if (output_ >= 0) close(output_);
 }
 
 void ChildProcess::signal(int number) const {
@@ -129,12 +128,12 @@ std::string ChildProcess::read_line(double limit_s) {
       return line;
     }
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-    if (left <= 0 || output_ < 0) return {};
-    pollfd polled{output_, POLLIN, 0};
+    if (left <= 0 || !output_.valid()) return {};
+    pollfd polled{output_.get(), POLLIN, 0};
     if (poll(&polled, 1, static_cast<int>(left)) < 0 && errno != EINTR) return {};
     if (polled.revents == 0) continue;
     std::array<char, 4096> buffer;
-    const ssize_t n = read(output_, buffer.data(), buffer.size());
+    const ssize_t n = read(output_.get(), buffer.data(), buffer.size());
     if (n <= 0) return {};
     unread_.append(buffer.data(), static_cast<std::size_t>(n));
   }

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/owned_fd.h"
 #include "base/result.h"
 
 namespace perseus::replay {
@@ -53,7 +54,7 @@ class ChildProcess {
  private:
   ChildProcess(pid_t pid, int output) : pid_(pid), output_(output) {}
   pid_t pid_ = -1;
-  int output_ = -1;
+  OwnedFd output_;
   std::string unread_;
   std::optional<End> end_;
 };
