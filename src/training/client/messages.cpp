@@ -266,16 +266,6 @@ Status read_promise(formats::JsonFields& fields, ClockPlan& plan) {
 constexpr double kLongest_s = 86400;
 constexpr int kHighest_mhz = 65535;
 
-/// `allowed`: as for the reader's error; absent: 0.
-Result<double> read_above_0(formats::JsonFields& fields, const char* name, double most, const char* allowed) {
-  const auto member = fields.optional(name);
-  if (!member) return 0.0;
-  const auto number = member->number();
-  if (!number) return number.error();
-  if (!(*number > 0 && *number <= most)) return member->error(allowed);
-  return *number;
-}
-
 /// The members that a budget and its falls have in common.
 template <class Budget>
 Status read_limits(formats::JsonFields& fields, Budget& budget) {
@@ -284,10 +274,11 @@ Status read_limits(formats::JsonFields& fields, Budget& budget) {
   if (budget.ceiling_mhz < 1 || budget.ceiling_mhz > kHighest_mhz) {
     return fields.value("ceiling_mhz").error("1 to 65535");
   }
-  const auto period = read_above_0(fields, "paced_iteration_s", kLongest_s, "above 0, to 86400");
-  if (!period) return period.error();
-  budget.paced_iteration_s = *period;
-  return Ok{};
+  const auto period = fields.optional("paced_iteration_s");
+  if (!period) return Ok{};
+  if (Status read = formats::read_json(*period, budget.paced_iteration_s); !read) return read;
+  const bool fits = budget.paced_iteration_s > 0 && budget.paced_iteration_s <= kLongest_s;
+  return fits ? Status(Ok{}) : period->error("above 0, to 86400");
 }
 
 Status read_budget(const formats::JsonReader& answer, ClockPlan& plan) {
