@@ -99,20 +99,20 @@ bool read_cell(std::string_view cell, std::vector<model::Action>& actions) {
   }
 }
 
+/// The stage and the microbatch.
+long place_of(const model::Action& a) { return static_cast<long>(a.stage) * (kMaxMicrobatch + 1L) + a.microbatch; }
+
 /// Before torch 2.6 the input gradient was called B: such a B has a W beside it.
 void rename_split_backwards(std::vector<model::Action>& actions) {
-  const auto key = [](const model::Action& a) {
-    return static_cast<long>(a.stage) * (kMaxMicrobatch + 1L) + a.microbatch;
-  };
   std::unordered_set<long> split;
   for (const model::Action& action : actions) {
-    if (action.instruction == model::Instruction::weight_gradient) split.insert(key(action));
+    if (action.instruction == model::Instruction::weight_gradient) split.insert(place_of(action));
   }
   for (const model::Action& action : actions) {
-    if (action.instruction == model::Instruction::input_gradient) split.erase(key(action));
+    if (action.instruction == model::Instruction::input_gradient) split.erase(place_of(action));
   }
   for (model::Action& action : actions) {
-    if (action.instruction == model::Instruction::backward && split.contains(key(action))) {
+    if (action.instruction == model::Instruction::backward && split.contains(place_of(action))) {
       action.instruction = model::Instruction::input_gradient;
     }
   }
@@ -122,17 +122,14 @@ void rename_split_backwards(std::vector<model::Action>& actions) {
 /// no effect.
 void resolve_waits(model::Schedule& schedule) {
   if (schedule.early_receives.empty()) return;
-  const auto key = [](const model::Action& a) {
-    return static_cast<long>(a.stage) * (kMaxMicrobatch + 1L) + a.microbatch;
-  };
   std::unordered_set<long> split;
   for (const auto& actions : schedule.ranks) {
     for (const model::Action& action : actions) {
-      if (action.instruction == model::Instruction::input_gradient) split.insert(key(action));
+      if (action.instruction == model::Instruction::input_gradient) split.insert(place_of(action));
     }
   }
   for (model::EarlyReceive& receive : schedule.early_receives) {
-    if (receive.before.instruction == model::Instruction::backward && split.contains(key(receive.before))) {
+    if (receive.before.instruction == model::Instruction::backward && split.contains(place_of(receive.before))) {
       receive.before.instruction = model::Instruction::input_gradient;
     }
   }

@@ -42,15 +42,10 @@ Status check_unit_time(const model::ComputationDag& dag, Seconds unit) {
   return Ok{};
 }
 
-std::vector<std::int64_t> slowest_durations(const CostCurves& curves) {
+/// `which`: the fastest or the slowest one of each computation.
+std::vector<std::int64_t> durations_of(const CostCurves& curves, std::int64_t CostCurve::*which) {
   std::vector<std::int64_t> durations;
-  for (const int curve : curves.curve_of) durations.push_back(curves.curves[curve].slowest);
-  return durations;
-}
-
-std::vector<std::int64_t> fastest_durations(const CostCurves& curves) {
-  std::vector<std::int64_t> durations;
-  for (const int curve : curves.curve_of) durations.push_back(curves.curves[curve].fastest);
+  for (const int curve : curves.curve_of) durations.push_back(curves.curves[curve].*which);
   return durations;
 }
 
@@ -76,7 +71,7 @@ model::Plan PerseusRun::realize(const std::vector<std::int64_t>& durations) cons
 }
 
 std::vector<std::int64_t> PerseusRun::durations(std::size_t step) const {
-  auto durations = slowest_durations(curves_);
+  auto durations = durations_of(curves_, &CostCurve::slowest);
   for (std::size_t k = 0; k <= step; ++k) apply_changes(k, durations);
   return durations;
 }
@@ -100,7 +95,7 @@ model::Frontier PerseusRun::frontier() const {
   frontier.points.resize(kept.size());
   std::vector<std::size_t> point_of(steps_.size(), kept.size());
   for (std::size_t k = 0; k < kept.size(); ++k) point_of[kept[k]] = kept.size() - 1 - k;
-  auto durations = slowest_durations(curves_);
+  auto durations = durations_of(curves_, &CostCurve::slowest);
   for (std::size_t step = 0; step < steps_.size(); ++step) {
     apply_changes(step, durations);
     if (point_of[step] == kept.size()) continue;
@@ -122,8 +117,8 @@ Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusO
   run.curves_ = make_cost_curves(dag, unit);
   const CostCurves& curves = run.curves_;
   CapacityDag capacity_dag(dag, curves, unit);
-  const std::int64_t shortest = capacity_dag.iteration_time(fastest_durations(curves));
-  auto durations = slowest_durations(curves);
+  const std::int64_t shortest = capacity_dag.iteration_time(durations_of(curves, &CostCurve::fastest));
+  auto durations = durations_of(curves, &CostCurve::slowest);
   const std::int64_t longest = capacity_dag.annotate(durations);
 
   double planned_effective_j = 0;
