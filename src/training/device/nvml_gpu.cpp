@@ -36,14 +36,15 @@ std::string text_of(int (*function)(nvml::Device, char*, unsigned), nvml::Device
   return call(function, device, text.data(), static_cast<unsigned>(text.size() - 1)) == kSuccess ? text.data() : "";
 }
 
-/// Reads an NVML list: first its length, without a buffer, then its content; a list may grow in between.
-template <class T>
-int list_of(const std::function<int(unsigned*, T*)>& ask, std::vector<T>& list) {
+/// Reads an NVML list: first its length, without a buffer, then its content; a list may grow in between. `function` and
+/// `of`: the call, without its last two arguments.
+template <class T, class Function, class... Arguments>
+int read_list(std::vector<T>& list, Function* function, Arguments... of) {
   unsigned count = 0;
-  int code = ask(&count, nullptr);
+  int code = call(function, of..., &count, static_cast<T*>(nullptr));
   for (int tries = 0; code == nvml_code::kInsufficientSize && tries < 3; ++tries) {
     list.resize(count);
-    code = ask(&count, list.data());
+    code = call(function, of..., &count, list.data());
   }
   if (code == kSuccess) list.resize(std::min<std::size_t>(count, list.size()));
   return code;
@@ -54,6 +55,28 @@ int uuid_of(const NvmlLibrary& nvml, nvml::Device device, std::string& uuid) {
   const int code = call(nvml.nvmlDeviceGetUUID, device, text.data(), static_cast<unsigned>(text.size() - 1));
   if (code == kSuccess) uuid = text.data();
   return code;
+}
+
+/// Nothing: of a type that NVML did not have.
+std::optional<unsigned long long> number_in(const nvml::FieldValue& field) {
+  switch (field.valueType) {
+    case nvml::type_double:
+      return static_cast<unsigned long long>(field.value.d);
+    case nvml::type_uint:
+      return field.value.ui;
+    case nvml::type_ulong:
+      return field.value.ul;
+    case nvml::type_ull:
+      return field.value.ull;
+    case nvml::type_sll:
+      return static_cast<unsigned long long>(field.value.sll);
+    case nvml::type_int:
+      return static_cast<unsigned long long>(field.value.si);
+    case nvml::type_us:
+      return field.value.us;
+    default:
+      return std::nullopt;
+  }
 }
 
 /// As /proc has it, the first 15 characters; none: this PID namespace has no such process.
@@ -92,7 +115,8 @@ std::string other_spelling(const std::string& uuid) {
 
 DeviceResult<nvml::Device> find_device(const NvmlLibrary& nvml, const std::string& which) {
   nvml::Device device = nullptr;
-  const auto no_gpu = [&](std::string_view function, int code) {
+  const auto found = [&](std::string_view function, int code) -> DeviceResult<nvml::Device> {
+    if (code == kSuccess) return device;
     DeviceError error = nvml_error(function, "nvml:" + which, code);
     // Missing, or no GPU to NVML: in either case there is no such GPU.
     if (code == nvml_code::kInvalidArgument || code == nvml_code::kNotFound) error.fault = DeviceFault::lost;
@@ -100,14 +124,11 @@ DeviceResult<nvml::Device> find_device(const NvmlLibrary& nvml, const std::strin
   };
   if (is_index(which)) {
     const auto index = static_cast<unsigned>(std::strtoul(which.c_str(), nullptr, 10));
-    const int code = call(nvml.nvmlDeviceGetHandleByIndex_v2, index, &device);
-    if (code != kSuccess) return no_gpu("nvmlDeviceGetHandleByIndex_v2", code);
-    return device;
+    return found("nvmlDeviceGetHandleByIndex_v2", call(nvml.nvmlDeviceGetHandleByIndex_v2, index, &device));
   }
   if (parse_pci_bus_id(which)) {
     const int code = call(nvml.nvmlDeviceGetHandleByPciBusId_v2, which.c_str(), &device);
-    if (code != kSuccess) return no_gpu("nvmlDeviceGetHandleByPciBusId_v2", code);
-    return device;
+    return found("nvmlDeviceGetHandleByPciBusId_v2", code);
   }
   if (which.starts_with("GPU-") || which.starts_with("MIG-")) {
     const int code = call(nvml.nvmlDeviceGetHandleByUUID, which.c_str(), &device);
@@ -122,7 +143,7 @@ DeviceResult<nvml::Device> find_device(const NvmlLibrary& nvml, const std::strin
     }
     const std::string other = other_spelling(which);
     if (!other.empty() && call(nvml.nvmlDeviceGetHandleByUUID, other.c_str(), &device) == kSuccess) return device;
-    return no_gpu("nvmlDeviceGetHandleByUUID", code);
+    return found("nvmlDeviceGetHandleByUUID", code);
   }
   return DeviceError{
       DeviceFault::not_supported,
@@ -192,42 +213,16 @@ int NvmlGpu::field(unsigned id, unsigned scope, unsigned long long& value) const
   const int code = call(nvml_->nvmlDeviceGetFieldValues, device_, 1, &asked);
   if (code != kSuccess) return code;
   if (asked.nvmlReturn != kSuccess) return asked.nvmlReturn;
-  switch (asked.valueType) {
-    case nvml::type_double:
-      value = static_cast<unsigned long long>(asked.value.d);
-      break;
-    case nvml::type_uint:
-      value = asked.value.ui;
-      break;
-    case nvml::type_ulong:
-      value = asked.value.ul;
-      break;
-    case nvml::type_ull:
-      value = asked.value.ull;
-      break;
-    case nvml::type_sll:
-      value = static_cast<unsigned long long>(asked.value.sll);
-      break;
-    case nvml::type_int:
-      value = static_cast<unsigned long long>(asked.value.si);
-      break;
-    case nvml::type_us:
-      value = asked.value.us;
-      break;
-    default:
-      return nvml_code::kNotSupported;
-  }
+  const auto number = number_in(asked);
+  if (!number) return nvml_code::kNotSupported;
+  value = *number;
   return kSuccess;
 }
 
 DeviceResult<std::vector<Megahertz>> NvmlGpu::supported_clocks() {
   if (!clocks_.empty()) return clocks_;
   std::vector<unsigned> memory;
-  int code = list_of<unsigned>(
-      [&](unsigned* count, unsigned* mhz) {
-        return call(nvml_->nvmlDeviceGetSupportedMemoryClocks, device_, count, mhz);
-      },
-      memory);
+  const int code = read_list(memory, nvml_->nvmlDeviceGetSupportedMemoryClocks, device_);
   if (code == kSuccess) {
     auto clocks = clocks_beside(memory.empty() ? 0 : *std::ranges::max_element(memory));
     if (clocks) return clocks_ = *clocks;
@@ -243,11 +238,7 @@ DeviceResult<std::vector<Megahertz>> NvmlGpu::supported_clocks() {
 /// The clocks that the GPU has while its memory runs at that one.
 DeviceResult<std::vector<Megahertz>> NvmlGpu::clocks_beside(unsigned memory_mhz) const {
   std::vector<unsigned> graphics;
-  const int code = list_of<unsigned>(
-      [&](unsigned* count, unsigned* mhz) {
-        return call(nvml_->nvmlDeviceGetSupportedGraphicsClocks, device_, memory_mhz, count, mhz);
-      },
-      graphics);
+  const int code = read_list(graphics, nvml_->nvmlDeviceGetSupportedGraphicsClocks, device_, memory_mhz);
   if (code != kSuccess) return error("nvmlDeviceGetSupportedGraphicsClocks", code);
   if (graphics.empty()) return error("nvmlDeviceGetSupportedGraphicsClocks", nvml_code::kNotSupported);
   std::sort(graphics.begin(), graphics.end(), std::greater<>());
@@ -377,11 +368,7 @@ DeviceResult<GpuConditions> NvmlGpu::conditions() {
     conditions.default_power_limit = watts_of(milliwatts);
   }
   std::vector<nvml::ProcessInfo> processes;
-  if (list_of<nvml::ProcessInfo>(
-          [&](unsigned* count, nvml::ProcessInfo* list) {
-            return call(nvml_->nvmlDeviceGetComputeRunningProcesses_v3, device_, count, list);
-          },
-          processes) == kSuccess) {
+  if (read_list(processes, nvml_->nvmlDeviceGetComputeRunningProcesses_v3, device_) == kSuccess) {
     const auto self = static_cast<unsigned>(getpid()), parent = static_cast<unsigned>(getppid());
     for (const nvml::ProcessInfo& process : processes) {
       const std::optional<std::string> name = name_of_process(process.pid);
