@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/algorithm/string/predicate.hpp>
-#include <boost/algorithm/string/trim.hpp>
 
 #include "base/split.h"
 
@@ -23,9 +22,8 @@ bool accepts_gzip(const HttpRequest& request) {
   bool any = false;
   for (const std::string_view coding : split(request.header("Accept-Encoding").value_or(""), ',')) {
     const std::size_t semicolon = std::min(coding.find(';'), coding.size());
-    const std::string name = boost::algorithm::trim_copy(std::string(coding.substr(0, semicolon)));
-    const std::string parameter =
-        boost::algorithm::trim_copy(std::string(coding.substr(std::min(coding.size(), semicolon + 1))));
+    const std::string_view name = trimmed(coding.substr(0, semicolon));
+    const std::string_view parameter = trimmed(coding.substr(std::min(coding.size(), semicolon + 1)));
     if (boost::algorithm::iequals(name, "gzip")) return !is_refused(parameter);
     if (name == "*") any = !is_refused(parameter);
   }

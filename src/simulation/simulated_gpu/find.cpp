@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/split.h"
+
 namespace perseus::simulated_gpu {
 namespace {
 
@@ -30,11 +32,8 @@ void add_files_of(const fs::path& path, std::vector<std::string>& files) {
 std::vector<std::string> simulated_gpu_files() {
   std::vector<std::string> files;
   const char* variable = std::getenv("PERSEUS_SIMULATED_GPUS");
-  std::string_view rest = variable == nullptr ? std::string_view() : variable;
-  while (!rest.empty()) {
-    const std::size_t colon = std::min(rest.find(':'), rest.size());
-    if (colon > 0) add_files_of(fs::path(rest.substr(0, colon)), files);
-    rest.remove_prefix(std::min(colon + 1, rest.size()));
+  for (const std::string_view part : split(variable == nullptr ? "" : variable, ':')) {
+    if (!part.empty()) add_files_of(fs::path(part), files);
   }
   return files;
 }

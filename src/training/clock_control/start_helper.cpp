@@ -15,6 +15,7 @@
 #include <ctime>
 #include <string_view>
 
+#include "base/split.h"
 #include "training/clock_control/mailbox.h"
 
 extern "C" char** environ;
@@ -66,11 +67,8 @@ device::DeviceResult<std::string> find_helper(const std::string& given) {
     folders.push_back(own + "/../bin");
   }
   if (const std::string program = program_folder(); !program.empty()) folders.push_back(program);
-  std::string_view path = std::getenv("PATH") != nullptr ? std::getenv("PATH") : "";
-  while (!path.empty()) {
-    const std::size_t end = std::min(path.find(':'), path.size());
-    if (end > 0) folders.emplace_back(path.substr(0, end));
-    path.remove_prefix(std::min(end + 1, path.size()));
+  for (const std::string_view folder : split(std::getenv("PATH") != nullptr ? std::getenv("PATH") : "", ':')) {
+    if (!folder.empty()) folders.emplace_back(folder);
   }
   for (const std::string& folder : folders) {
     std::string candidate = fmt::format("{}/{}", folder, kName);
