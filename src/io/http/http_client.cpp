@@ -73,6 +73,7 @@ Outcome exchange(Stream& stream, Waited& waited, std::chrono::steady_clock::time
   reply = {static_cast<int>(head.result_int()), std::string(head[http::field::content_type]), "",
            std::string(head[http::field::etag]), std::string(head[http::field::retry_after])};
   if (passes_over && head.find(kStandbyHeader) != head.end()) return {{}, true, false, true};
+  beast::get_lowest_layer(stream).expires_at(ends);
   std::array<char, 8192> bytes;
   while (!parser.is_done()) {
     parser.get().body() = {bytes.data(), bytes.size(), true};
@@ -102,8 +103,8 @@ class HttpConnection::Transport {
             fmt::format("{}://{}: {}", url_.tls ? "https" : "http", format_host_port(url_.address), why)};
   }
 
-  /// With the server of the last call. With the next one if it cannot be reached or stands by; after a call that was
-  /// cut off, from the next call on.
+  /// With the server of the last call. With the next one if it cannot be reached or stands by. After a call that was
+  /// cut off from the next call on; a GET that has no next one asks the next server after its share of the time.
   Result<HttpReply> talk(const HttpCall& call, bool keep, const std::stop_token& stop) {
     HttpReply reply;
     bool reusable = false;
@@ -118,7 +119,8 @@ class HttpConnection::Transport {
     const auto ends = std::chrono::steady_clock::now() + peer_.timeout;
     for (std::size_t others = urls->size() - 1;; --others) {
       url_ = (*urls)[at_ % urls->size()];
-      const Asked asked = ask(waited, {ends, others}, request_of(call, keep), reply, stop);
+      const Asked asked =
+          ask(waited, {ends, others, !keep && call.method == "GET"}, request_of(call, keep), reply, stop);
       reusable = keep && asked.reusable;
       if (asked.status && !asked.not_begun) return reply;
       drop_streams();
@@ -137,16 +139,21 @@ class HttpConnection::Transport {
   using Until = std::chrono::steady_clock::time_point;
   struct Patience {
     Until ends;
-    std::size_t others;  ///< servers left to ask
+    std::size_t others;   ///< servers left to ask
+    bool may_ask_others;  ///< what one has not answered
     /// A host that does not answer must leave time for the others.
     [[nodiscard]] Until connected_by() const {
       constexpr std::chrono::seconds longest{3};
       return others == 0 ? ends : std::min(ends, std::chrono::steady_clock::now() + longest);
     }
+    [[nodiscard]] Until answered_by() const {
+      const auto now = std::chrono::steady_clock::now();
+      return may_ask_others ? now + (ends - now) / static_cast<int>(others + 1) : ends;
+    }
   };
   struct Asked {
     Status status;
-    bool not_begun = false;  ///< the server was not reached, or stands by: another one may be asked
+    bool not_begun = false;  ///< the server was not reached, stands by or was silent: another one may be asked
     bool reusable = false;
   };
 
@@ -162,7 +169,7 @@ class HttpConnection::Transport {
       if (Status made = connect(waited, patience.connected_by()); !made) return {made, true};
       outcome = exchange_by(waited, patience, request, reply);
     }
-    if (outcome.problem) return {failure(outcome.problem)};
+    if (outcome.problem) return {cut_off(outcome), patience.may_ask_others && !outcome.answered};
     return {Ok{}, outcome.passed_over, outcome.reusable};
   }
 
@@ -177,8 +184,15 @@ class HttpConnection::Transport {
         problem == beast::error::timeout ? fmt::format("no answer within {} s", timeout_s()) : problem.message();
     return unavailable(why);
   }
+  [[nodiscard]] Error cut_off(const Outcome& outcome) const {
+    const error_code& problem = outcome.problem;
+    const bool closed = problem == asio::error::connection_reset || problem == http::error::end_of_stream;
+    if (url_.tls || outcome.answered || !closed) return failure(problem);
+    return unavailable("closed without an answer, as a server of https does");
+  }
   /// With the reason for which the server's certificate was refused, if it was.
   [[nodiscard]] Error handshake_failure(const error_code& problem) {
+    if (ERR_GET_REASON(problem.value()) == SSL_R_WRONG_VERSION_NUMBER) return unavailable("it speaks http, not https");
     const long verified = SSL_get_verify_result(secure_->native_handle());
     if (verified == X509_V_OK) return failure(problem);
     // Where its names are wrong, asio gives no reason.
@@ -247,10 +261,10 @@ class HttpConnection::Transport {
   Outcome exchange_by(Waited& waited, const Patience& patience, const Request& request, HttpReply& reply) {
     const bool passes_over = patience.others > 0;
     if (secure_) {
-      beast::get_lowest_layer(*secure_).expires_at(patience.ends);
+      beast::get_lowest_layer(*secure_).expires_at(patience.answered_by());
       return exchange(*secure_, waited, patience.ends, request, peer_.most_body_bytes, passes_over, reply);
     }
-    plain_->expires_at(patience.ends);
+    plain_->expires_at(patience.answered_by());
     return exchange(*plain_, waited, patience.ends, request, peer_.most_body_bytes, passes_over, reply);
   }
 

@@ -113,6 +113,22 @@ TEST_F(HttpClientTest, PassesOverServersThatAreGoneOrStandBy) {
   EXPECT_EQ(status(), 200);
 }
 
+TEST_F(HttpClientTest, ASilentServerLeavesTheNextOneTimeForAGet) {
+  std::vector<Responder> silent;
+  start([&](const HttpRequest& request, const Responder& responder) {
+    if (request.path.starts_with("/silent"))
+      silent.push_back(responder);
+    else
+      responder.send(json_response(200, "{}"));
+  });
+  const std::string url = peer_.url;
+  peer_.url = fmt::format("{0}/silent,{0}/b", url);
+  peer_.timeout = std::chrono::milliseconds(400);
+  EXPECT_TRUE(eventually([&] { return http_call(peer_, {"GET", "/jobs", ""}).ok(); }));
+  EXPECT_FALSE(http_call(peer_, {"POST", "/jobs", "{}"}).ok());  // the first may have done it
+  on_io_thread([&] { silent.clear(); });
+}
+
 TEST_F(HttpClientTest, AnAnswerWithMoreBytesThanAllowedIsAnError) {
   start([](const HttpRequest& request, const Responder& responder) {
     responder.send(json_response(200, std::string(request.path == "/large" ? 1001 : 1000, ' ')));
@@ -284,6 +300,22 @@ TEST_F(HttpOverTls, AnErrorSaysThatTheCertificateIsNotTrustedOrForAnotherServer)
   peer_ = good;
   peer_.ca_file.clear();
   EXPECT_THAT(error_of_call(), HasSubstr("certificate verify failed (SSL routines): self-signed certificate"));
+}
+
+TEST_F(HttpOverTls, AnErrorSaysWhichOfHttpAndHttpsAServerSpeaks) {
+  start([](const HttpRequest&, const Responder& responder) { responder.send(json_response(200, "{}")); });
+  peer_.url.replace(0, 5, "http");
+  EXPECT_THAT(error_of_call(), HasSubstr("closed without an answer, as a server of https does"));
+  boost::asio::io_context io;
+  HttpServer plain(io, {},
+                   [](const HttpRequest&, const Responder& responder) { responder.send(json_response(200, "{}")); });
+  const auto port = plain.listen({"127.0.0.1", 0});
+  ASSERT_TRUE(port.ok());
+  std::thread serving([&] { io.run(); });
+  peer_.url = fmt::format("https://127.0.0.1:{}", *port);
+  EXPECT_THAT(error_of_call(), HasSubstr("it speaks http, not https"));
+  io.stop();
+  serving.join();
 }
 
 TEST_F(HttpOverTls, DoubtsACertificateByItsDates) {
