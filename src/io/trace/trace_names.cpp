@@ -69,7 +69,7 @@ other_reduce = ["non-tensor-parallel-grads-all-reduce"]
 gradient_clip = ["optimizer-clip-main-grad"]
 optimizer = ["optimizer", "megatron.train.iteration.optimizer"]
 garbage_collection = ["megatron.train.gc_collect"]
-step = ["megatron.train.iteration", "megatron.train.iteration.uncommitted", "megatron.train_step"]
+step = ["megatron.train.iteration", "megatron.train.iteration.uncommitted", "megatron.train_step", "ProfilerStep#{step}"]
 )";
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kReady = {
     {{"shared", kShared}, {"torch", kTorch}, {"megatron", kMegatron}}};

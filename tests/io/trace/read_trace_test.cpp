@@ -402,6 +402,7 @@ TEST(TraceNames, KnowTheNamesOfPublicRecorders) {
       {"megatron", "megatron.core.pipeline_parallel.p2p_communication.P2PCommunicator.send_backward",
        SpanKind::backward_send},
       {"megatron", "megatron.train.iteration", SpanKind::step},
+      {"megatron", "ProfilerStep#4", SpanKind::step},
   };
   for (const auto& [mapping, name, kind] : cases) {
     const auto names = std::find_if(ready_names().begin(), ready_names().end(),
