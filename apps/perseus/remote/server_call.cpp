@@ -36,6 +36,8 @@ Error error_of(const http::HttpPeer& peer, const http::HttpReply& reply) {
   std::string message = detail != nullptr && detail->is_string()
                             ? std::string(detail->get_string().c_str())
                             : fmt::format("the server answered {} {}", reply.status, http::reason_phrase(reply.status));
+  // A fault of the server, not of the request.
+  if (reply.status >= 500) message = fmt::format("{}: {}", peer.url, message);
   return {code_of_http_status(reply.status), std::move(message)};
 }
 

@@ -15,6 +15,7 @@ class ServerHost {
   virtual ~ServerHost() = default;
   /// Receives lines on jobs, see server/savings/job_lines.h.
   virtual void log(const std::string& /*line*/) {}
+  virtual void warn(const std::string& /*line*/) {}
   /// False: another server may have taken over.
   virtual bool may_renew() { return true; }
   /// The id of a job is made from it.

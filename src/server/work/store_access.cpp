@@ -1,5 +1,9 @@
 #include "server/work/store_access.h"
 
+#include <fmt/format.h>
+
+#include <string_view>
+
 namespace perseus::work {
 
 Error StoreAccess::not_answered() {
@@ -26,6 +30,16 @@ void StoreAccess::end(Kind kind, std::uint64_t id, const std::optional<Error>& e
   } else {
     failed_[kind] = Failure{*error, clock_.now_s()};
   }
+  tell(kind);
+}
+
+void StoreAccess::tell(Kind kind) {
+  const bool fails = failed_[kind] || !late_[kind].empty();
+  if (std::exchange(told_[kind], fails) == fails) return;
+  const std::string_view calls = kind == reads ? "reads" : "writes";
+  if (!fails) return warn_(fmt::format("the database takes {} again", calls));
+  warn_(fmt::format("{} fail until this is mended: {}", calls,
+                    failed_[kind] ? failed_[kind]->error.message : not_answered().message));
 }
 
 void StoreAccess::append(store::Append append, Done<store::Appended> done, std::function<void()> slow,
@@ -51,6 +65,7 @@ void StoreAccess::give_up(double now_s) {
   };
   take(writes, unhurried_, kSlow_s, nullptr);
   for (const Kind kind : {reads, writes}) take(kind, open_[kind], limit_s_, &late_[kind]);
+  for (const Kind kind : {reads, writes}) tell(kind);
   set_alarm();
   for (const auto& call : over) call();
 }

@@ -39,8 +39,12 @@ struct StoreHealth {
 
 class StoreAccess {
  public:
-  StoreAccess(store::Store& store, const Clock& clock, Due& due, Gate& gate, double limit_s)
+  /// `warn` is told once that reads or writes fail, and once that they work again.
+  StoreAccess(
+      store::Store& store, const Clock& clock, Due& due, Gate& gate, double limit_s,
+      std::function<void(const std::string&)> warn = [](const std::string&) {})
       : store_(store),
+        warn_(std::move(warn)),
         clock_(clock),
         alarm_(due, Due::Turn::store, *this),
         gate_(gate),
@@ -114,6 +118,7 @@ class StoreAccess {
   std::uint64_t begin(Kind kind, std::function<void()> late);
   /// Call when the store has answered.
   void end(Kind kind, std::uint64_t id, const std::optional<Error>& error);
+  void tell(Kind kind);
   template <class T>
   Done<T> watched(Kind kind, Done<T> done) {
     const auto answer = std::make_shared<Done<T>>(std::move(done));
@@ -128,6 +133,7 @@ class StoreAccess {
   }
 
   store::Store& store_;
+  std::function<void(const std::string&)> warn_;
   const Clock& clock_;
   AlarmOf<&StoreAccess::give_up> alarm_;
   Gate& gate_;
@@ -142,7 +148,8 @@ class StoreAccess {
     double since_s = 0;
   };
   std::array<std::optional<Failure>, 2> failed_;
-  Calls unhurried_;  ///< of open_: not slow yet
+  std::array<bool, 2> told_{};  ///< that it fails
+  Calls unhurried_;             ///< of open_: not slow yet
   bool probing_ = false;
   bool measuring_ = false;
   std::optional<std::int64_t> size_bytes_;

@@ -51,7 +51,7 @@ class JobsInMemory : public work::Executor {
   explicit JobsInMemory(std::shared_ptr<TestDatabase> database = std::make_shared<TestDatabase>())
       : database_(std::move(database)),
         store_([this](std::function<void()> work) { queue_.push_back(std::move(work)); }, database_),
-        access_(store_, clock_, due_, gate_, 10),
+        access_(store_, clock_, due_, gate_, 10, [this](const std::string& line) { warnings.push_back(line); }),
         jobs_(access_, clock_, due_, hooks) {}
 
   void submit(Kind /*kind*/, Work work) override {
@@ -113,6 +113,7 @@ class JobsInMemory : public work::Executor {
 
   TestHooks hooks;
   bool holds_results = false;
+  std::vector<std::string> warnings;  ///< of the access to the store
 
  private:
   std::shared_ptr<TestDatabase> database_;

@@ -119,5 +119,29 @@ TEST_F(StoreAccessTest, HealthNamesTheProblemAndItsBegin) {
   EXPECT_TRUE(access_.health().answers);
 }
 
+TEST_F(StoreAccessTest, SaysOnceThatWritesFailAndThatTheyWorkAgain) {
+  const auto put = [&] {
+    Answer<Ok> answer;
+    access_.put_blob({"key", "bytes"}, answer.take());
+    base_.settle();
+  };
+  put();
+  EXPECT_THAT(base_.warnings, ElementsAre());
+  base_.database().write_failure = Error{ErrorCode::unavailable, "disk full"};
+  put();
+  put();
+  EXPECT_THAT(base_.warnings, ElementsAre("writes fail until this is mended: disk full"));
+  base_.database().write_failure.reset();
+  put();
+  put();
+  EXPECT_THAT(base_.warnings, ElementsAre(HasSubstr("disk full"), "the database takes writes again"));
+  base_.warnings.clear();
+  read_one();
+  pass(10);
+  EXPECT_THAT(base_.warnings, ElementsAre(HasSubstr("reads fail until this is mended: database: it does not answer")));
+  base_.settle();
+  EXPECT_EQ(base_.warnings.back(), "the database takes reads again");
+}
+
 }  // namespace
 }  // namespace perseus::work
