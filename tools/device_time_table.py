@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the table of docs/measurements/device_time.md: perseus demo at every depth of run-ahead and switch latency.
+"""Prints the table of docs/measurements/client.md: perseus demo at every depth of run-ahead and switch latency.
 
 usage: tools/device_time_table.py [PERSEUS] [--latency MS ...] [--ahead N ...]
 

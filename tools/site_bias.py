@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the table of docs/measurements/site_day.md: a day whose jobs draw more than their plans say, without and with feedback.
+"""Prints the table of docs/measurements/site.md: a day whose jobs draw more than their plans say, without and with feedback.
 
 usage: site_bias.py PERSEUS DATA [--draw-more PCT]
 

@@ -11,7 +11,7 @@
 // Input:   a valid day of a length above 0, a method, the name of which is known.
 // Output:  power per traced domain (the site, and those with a limit) in bins of 1 s; finer power of the site before
 //          the first fall and around surprises; what was planned; work per job. The same day gives the same result.
-// Cost:    O(jobs x (bins + grants)), see docs/measurements/site_day.md.
+// Cost:    O(jobs x (bins + grants)), see docs/measurements/site.md.
 #pragma once
 
 #include <functional>

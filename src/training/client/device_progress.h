@@ -16,7 +16,7 @@
 //          A driver error makes failed() true permanently.
 // Cost:    one to three driver calls per mark, none of which waits for the device.
 // Threads: open(), mark() and set_stream() the training thread; the rest any.
-// Source:  docs/decisions/0030-clocks-at-device-time.md, docs/measurements/device_time.md.
+// Source:  docs/decisions/0030-clocks-at-device-time.md, docs/measurements/client.md.
 #pragma once
 
 #include <atomic>
