@@ -148,7 +148,7 @@ class Follows(FollowCase):
             {"objectType": "EVENT_PAYLOAD_DESCRIPTOR", "payloadType": "PRICE", "units": "MWH", "currency": "EUR"}]))
         done = self.once("--price-above", "0.2", "--slowdown", "10%")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("sent PRICE to 1 jobs", done.stderr)
+        self.assertIn("sent PRICE to 1 job:", done.stderr)
 
     def test_a_domain_that_is_not_there(self):
         done = self.once("--domain", "hall 2")
@@ -613,7 +613,7 @@ class Signals(OnARealServer):
         self.price("cheap", -40.0, self.hour + 3600)
         done = self.once(*arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("sent PRICE to 1 jobs", done.stderr)
+        self.assertIn("sent PRICE to 1 job:", done.stderr)
         self.assertNotIn("not followed", done.stderr)
         policies = self.policies()
         self.assertEqual(set(policies), set(self.jobs[:2]))

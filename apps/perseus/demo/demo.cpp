@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "base/count_text.h"
 #include "base/standard_streams.h"
 #include "command_line/command.h"
 #include "command_line/interrupt.h"
@@ -49,8 +50,9 @@ std::vector<report::ReportFact> facts_of(const DemoOptions& o, const DemoJob& jo
   std::vector<report::ReportFact> facts{
       {"GPUs", "simulated"},
       {"profile", profile_file_of(o) + (o.profile.empty() ? ", the project's own, not measured" : "")},
-      {"schedule", fmt::format("{}, {} ranks, {} stages, {} microbatches, {} replicas", o.schedule, job.dag.num_ranks(),
-                               job.profile.num_stages(), kMicrobatches, o.replicas)},
+      {"schedule", fmt::format("{}, {}, {}, {}, {}", o.schedule, count_text(job.dag.num_ranks(), "rank"),
+                               count_text(job.profile.num_stages(), "stage"), count_text(kMicrobatches, "microbatch"),
+                               count_text(o.replicas, "replica"))},
       {"time scale", scale_text(job.time_scale)},
       {"blocking power", fmt::format("{:g} W", job.blocking_power.value())},
       {"hosts", hosts_text(o.host_ahead)}};

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/count_text.h"
 #include "command_line/interrupt.h"
 #include "io/formats/file.h"
 #include "io/formats/profile_csv.h"
@@ -53,8 +54,9 @@ Status DemoTraining::start(const DemoPrograms& programs) {
   server_.while_waiting([this] {
     if (replay_) (void)replay_->listen(0);
   });
-  stage_.begin(fmt::format("{} workers: {} replicas of {} ranks, {} with {} microbatches, on simulated GPUs", workers(),
-                           o_.replicas, ranks(), o_.schedule, kMicrobatches));
+  stage_.begin(fmt::format("{}: {} of {}, {} with {} microbatches, on simulated GPUs", count_text(workers(), "worker"),
+                           count_text(o_.replicas, "replica"), count_text(ranks(), "rank"), o_.schedule,
+                           kMicrobatches));
   return Ok{};
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/count_text.h"
 #include "base/split.h"
 #include "command_line/command.h"
 #include "command_line/origin.h"
@@ -358,9 +359,10 @@ Result<Pipeline> read_pipeline(const PipelineOptions& given) {
   pipeline.origin = origin_facts();
   pipeline.facts.insert(
       pipeline.facts.begin() + 1,
-      {"schedule", fmt::format("{}, {} ranks, {} stages, {} microbatches",
-                               options.action_table.empty() ? schedule->name : file_name(options.action_table),
-                               schedule->num_ranks(), schedule->num_stages, schedule->num_microbatches)});
+      {"schedule",
+       fmt::format("{}, {}, {}, {}", options.action_table.empty() ? schedule->name : file_name(options.action_table),
+                   count_text(schedule->num_ranks(), "rank"), count_text(schedule->num_stages, "stage"),
+                   count_text(schedule->num_microbatches, "microbatch"))});
   return pipeline;
 }
 

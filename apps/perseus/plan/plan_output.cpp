@@ -9,6 +9,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/count_text.h"
 #include "command_line/records.h"
 #include "command_line/terminal_size.h"
 #include "io/formats/frequency_plan.h"
@@ -219,9 +220,10 @@ std::string plan_text(const Pipeline& pipeline, const model::Frontier& frontier,
                     report::text_of(sum / double(figures.size())), report::text_of(dearest->clock_limit_cost),
                     100 * (dearest->clock_limit_cost / dearest->energy), dearest->point);
   }
-  text += fmt::format("{} points from {} to {}; gap to the bound over all deadlines: mean {}, largest {}\n",
-                      figures.size(), report::text_of(figures.back().time), report::text_of(figures.front().time),
-                      gap_text(summary.gap_mean_pct), gap_text(summary.gap_max_pct));
+  text +=
+      fmt::format("{} from {} to {}; gap to the bound over all deadlines: mean {}, largest {}\n",
+                  count_text(figures.size(), "point"), report::text_of(figures.back().time),
+                  report::text_of(figures.front().time), gap_text(summary.gap_mean_pct), gap_text(summary.gap_max_pct));
   return text;
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/count_text.h"
 #include "command_line/command.h"
 #include "command_line/origin.h"
 #include "command_line/output_directory.h"
@@ -40,8 +41,9 @@ std::string stages_text(const std::vector<bool>& recomputes) {
 }
 
 std::string description_of(const search::Configuration& c) {
-  std::string text = fmt::format("{}, {} ranks, {} stages, {} microbatches", c.choice.schedule, c.dag.num_ranks(),
-                                 c.dag.num_ranks() * c.choice.chunks, c.microbatches);
+  std::string text =
+      fmt::format("{}, {}, {}, {}", c.choice.schedule, count_text(c.dag.num_ranks(), "rank"),
+                  count_text(c.dag.num_ranks() * c.choice.chunks, "stage"), count_text(c.microbatches, "microbatch"));
   if (!c.recomputes.empty()) text += ", " + stages_text(c.recomputes);
   return text;
 }

@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "base/count_text.h"
 #include "command_line/interrupt.h"
 #include "io/formats/number.h"
 #include "plan/slowdown.h"
@@ -181,7 +182,8 @@ class FollowedSignals {
     if (state != state_ && !changed) note(state + "; jobs keep the " + policy_.payload + " that was sent last");
     state_ = state;
     if (changed && *changed > 0) {
-      note(fmt::format("sent {} to {} jobs: {} steps", policy_.payload, *changed, signal.steps.size()));
+      note(fmt::format("sent {} to {}: {}", policy_.payload, count_text(*changed, "job"),
+                       count_text(signal.steps.size(), "step")));
     }
   }
 

@@ -6,6 +6,7 @@
 #include <boost/json/array.hpp>
 #include <cmath>
 
+#include "base/count_text.h"
 #include "command_line/origin.h"
 #include "command_line/output_directory.h"
 #include "command_line/records.h"
@@ -254,8 +255,8 @@ std::vector<report::ReportFact> facts_of(const SitePlanReport& report) {
   const model::SiteDescription& d = *report.description;
   long gpus = 0;
   for (const int n : report.planned->gpus) gpus += n;
-  return {{"site", fmt::format("{}, {} domains", d.name, d.domains.size())},
-          {"jobs", fmt::format("{}, {} GPUs", report.planned->gpus.size(), gpus)},
+  return {{"site", fmt::format("{}, {}", d.name, count_text(d.domains.size(), "domain"))},
+          {"jobs", fmt::format("{}, {}", report.planned->gpus.size(), count_text(gpus, "GPU"))},
           {"GPUs at maximum clock", watts(all_max_of(report))},
           {"other loads", fmt::format("{} of hosts and constant loads, PUE {:g}, supply efficiency {:g}",
                                       watts(report.planned->constants[0]), d.pue, d.supply_efficiency)},

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <span>
 
+#include "base/count_text.h"
 #include "command_line/origin.h"
 #include "command_line/output_directory.h"
 #include "command_line/records.h"
@@ -328,9 +329,9 @@ std::vector<report::ReportFact> facts_of(const SiteDayReport& report) {
   Watts all_max;
   for (const model::SiteJob& job : report.day->timed.site.jobs) all_max += job.all_max;
   std::vector<report::ReportFact> facts{
-      {"site", fmt::format("{}, {} domains, {:g} h", d.name, d.domains.size(), d.end.value() / 3600)},
-      {"jobs",
-       fmt::format("{}, {} GPUs, {} kW at maximum clock", report.planned->gpus.size(), gpus, kilowatts(all_max))},
+      {"site", fmt::format("{}, {}, {:g} h", d.name, count_text(d.domains.size(), "domain"), d.end.value() / 3600)},
+      {"jobs", fmt::format("{}, {}, {} kW at maximum clock", report.planned->gpus.size(), count_text(gpus, "GPU"),
+                           kilowatts(all_max))},
       {"events", fmt::format("{} unannounced", d.events.size())},
       {"grants",
        fmt::format("median {:g} s, at most {:g} s", d.emulation.delay_median.value(), d.emulation.delay_most.value())},

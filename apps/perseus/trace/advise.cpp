@@ -11,6 +11,7 @@
 #include <memory>
 #include <numeric>
 
+#include "base/count_text.h"
 #include "base/terminal_text.h"
 #include "command_line/command.h"
 #include "command_line/origin.h"
@@ -141,7 +142,7 @@ Result<std::vector<Advice>> planned_advice(const Pipeline& pipeline, const plann
 std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipeline& pipeline, int gpus,
                                         const LinkDoubt& links) {
   std::vector<std::string> all{
-      fmt::format("the job runs on {} GPUs ({} a pipeline) day and night, and a year has {:g} days", gpus,
+      fmt::format("the job runs on {} ({} a pipeline) day and night, and a year has {:g} days", count_text(gpus, "GPU"),
                   gpus_of(pipeline.dag), kDaysPerYear),
       "savings are those of the plan that the server deploys, against everything at maximum clock, each at its own "
       "time; a slower iteration means fewer iterations a day",

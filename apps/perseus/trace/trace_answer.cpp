@@ -7,6 +7,7 @@
 #include <boost/json/array.hpp>
 #include <cmath>
 
+#include "base/count_text.h"
 #include "base/median.h"
 #include "command_line/records.h"
 #include "command_line/terminal_size.h"
@@ -214,11 +215,13 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
   const what_if::TracedJob& job = answer.job;
   const what_if::Slowdown& s = answer.slowdown;
   std::vector<report::ReportFact> facts;
-  facts.push_back({"read", fmt::format("{} events of {} file{}, {} of other kinds; names: {}", answer.timeline.events,
-                                       answer.timeline.files.size(), answer.timeline.files.size() == 1 ? "" : "s",
-                                       answer.timeline.other_events, answer.timeline.names)});
-  facts.push_back({"job", fmt::format("{} pipeline{} of {} ranks and {} stages, {} microbatches", job.pipelines,
-                                      job.pipelines == 1 ? "" : "s", job.ranks, job.stages, job.microbatches)});
+  facts.push_back(
+      {"read", fmt::format("{} of {}, {} of other kinds; names: {}", count_text(answer.timeline.events, "event"),
+                           count_text(answer.timeline.files.size(), "file"), answer.timeline.other_events,
+                           answer.timeline.names)});
+  facts.push_back(
+      {"job", fmt::format("{} of {} and {}, {}", count_text(job.pipelines, "pipeline"), count_text(job.ranks, "rank"),
+                          count_text(job.stages, "stage"), count_text(job.microbatches, "microbatch"))});
   facts.push_back({"GPUs", fmt::format("{}, {}", gpus_of(answer),
                                        job.tensor_parallel == 1
                                            ? "one a rank (--tensor-parallel N: one rank of each N is in the timeline)"

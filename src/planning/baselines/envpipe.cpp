@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/adjacency_lists.h"
+#include "base/count_text.h"
 #include "planning/planner/candidate_options.h"
 
 namespace perseus::baselines {
@@ -206,12 +207,12 @@ Result<EnvPipeRun> plan_envpipe(const model::ComputationDag& dag, const EnvPipeO
 std::string text_of(const EnvPipeRun& run) {
   switch (run.end) {
     case EnvPipeEnd::envelope:
-      return fmt::format("reached its envelope after {} steps", run.steps);
+      return fmt::format("reached its envelope after {}", count_text(run.steps, "step"));
     case EnvPipeEnd::stuck:
       return fmt::format(
-          "stuck after {} steps: a critical path outside its envelope is at maximum clock (the last stage is not the "
+          "stuck after {}: a critical path outside its envelope is at maximum clock (the last stage is not the "
           "heaviest)",
-          run.steps);
+          count_text(run.steps, "step"));
     case EnvPipeEnd::step_limit:
       return fmt::format("cut off after {} steps", run.steps);
   }

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "base/count_text.h"
 #include "planning/baselines/envpipe.h"
 #include "planning/baselines/zeus.h"
 #include "planning/model/reference_plans.h"
@@ -20,14 +21,14 @@ Result<BaselinePlans> envpipe(const model::ComputationDag& dag, StopCheck& check
 
 Result<BaselinePlans> zeus_global(const model::ComputationDag& dag, StopCheck& /*check*/) {
   std::vector<model::Plan> plans = zeus_global_plans(dag);
-  std::string note = fmt::format("{} clocks scanned", plans.size());
+  std::string note = count_text(plans.size(), "clock") + " scanned";
   return BaselinePlans{std::move(plans), std::move(note)};
 }
 
 Result<BaselinePlans> zeus_per_stage(const model::ComputationDag& dag, StopCheck& /*check*/) {
   Result<std::vector<model::Plan>> plans = zeus_per_stage_plans(dag);
   if (!plans) return plans.error();
-  std::string note = fmt::format("{} forward times scanned", plans->size());
+  std::string note = count_text(plans->size(), "forward time") + " scanned";
   return BaselinePlans{*std::move(plans), std::move(note)};
 }
 

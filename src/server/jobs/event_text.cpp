@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/count_text.h"
 #include "io/report/format.h"
 #include "server/jobs/job.h"
 #include "server/jobs/pipeline_input.h"
@@ -82,15 +83,16 @@ struct EventText {
   }
   std::string operator()(const PlanDropped& e) const { return text_of(e); }
   std::string operator()(const EnergyMeasured& e) const {
-    return fmt::format("an iteration {} takes {} and {:.6g} s: means of {} iterations, measured",
+    return fmt::format("an iteration {} takes {} and {:.6g} s: means of {}, measured",
                        e.version == 0 ? std::string("at the highest clock") : fmt::format("under plan {}", e.version),
-                       report::text_of(Joules(e.energy_j)), e.time_s, e.iterations);
+                       report::text_of(Joules(e.energy_j)), e.time_s, count_text(e.iterations, "iteration"));
   }
   std::string operator()(const ReportsKept& e) const {
     std::size_t iterations = 0;
     for (const ReportsKept::Run& run : e.runs) iterations += run.energies_j.size();
     if (iterations == 0) return "the ranks report which plan their iterations followed";
-    return fmt::format("the server stopped and stored reports of {} iterations that are not counted yet", iterations);
+    return fmt::format("the server stopped and stored reports of {} not counted yet",
+                       count_text(iterations, "iteration"));
   }
   std::string operator()(const ProfileKnown& e) const {
     return fmt::format("profile known: {}{}{}{}{}", e.source, e.text.empty() ? "" : ": ", e.text,
@@ -110,8 +112,8 @@ struct EventText {
   }
   std::string operator()(const SavingModeled& e) const { return e.text; }
   std::string operator()(const WindowHandedOut& e) const {
-    return fmt::format("profiling window {} handed out: {} iteration{}{}{}", e.number, e.iterations,
-                       e.iterations == 1 ? "" : "s", e.overdue.empty() ? "" : "; ", e.overdue);
+    return fmt::format("profiling window {} handed out: {}{}{}", e.number, count_text(e.iterations, "iteration"),
+                       e.overdue.empty() ? "" : "; ", e.overdue);
   }
   std::string operator()(const ResultReported& e) const {
     if (!e.missed.empty()) {
@@ -122,8 +124,8 @@ struct EventText {
   std::string operator()(const ProfilingFailed& e) const { return fmt::format("profiling failed: {}", e.why); }
   std::string operator()(const CharacterizationStarted&) const { return "characterization started"; }
   std::string operator()(const Characterized& e) const {
-    return fmt::format("{}frontier of {} points, from {:.4g} s to {:.4g} s",
-                       is_quick_frontier_key(e.input) ? "quick " : "", e.points, e.t_min_s, e.t_star_s);
+    return fmt::format("{}frontier of {}, from {:.4g} s to {:.4g} s", is_quick_frontier_key(e.input) ? "quick " : "",
+                       count_text(e.points, "point"), e.t_min_s, e.t_star_s);
   }
   std::string operator()(const CharacterizationFailed& e) const {
     return fmt::format("characterization failed: {}", e.why);
@@ -150,7 +152,7 @@ struct EventText {
     return fmt::format("plan {} deployed {}: {}", e.version, when, e.reason);
   }
   std::string operator()(const IterationsCounted& e) const {
-    return fmt::format("{} iterations saved {}, {}", e.iterations, report::text_of(Joules(e.saved_j)),
+    return fmt::format("{} saved {}, {}", count_text(e.iterations, "iteration"), report::text_of(Joules(e.saved_j)),
                        e.measured ? "measured" : "estimated");
   }
   std::string operator()(const PowerGranted& e) const {
@@ -174,11 +176,11 @@ struct EventText {
   }
   std::string operator()(const ShapeSeen& e) const {
     if (!e.varies.empty()) return text_of_varying(e.varies);
-    return fmt::format("steps have {} microbatches{}", e.microbatches, e.prevails ? ", most of them" : "");
+    return fmt::format("steps have {}{}", count_text(e.microbatches, "microbatch"), e.prevails ? ", most of them" : "");
   }
   std::string operator()(const ShapeCompleted& e) const {
-    return e.input.empty() ? fmt::format("no plan for steps of {} microbatches: {}", e.microbatches, e.why)
-                           : fmt::format("steps of {} microbatches are being planned", e.microbatches);
+    return e.input.empty() ? fmt::format("no plan for steps of {}: {}", count_text(e.microbatches, "microbatch"), e.why)
+                           : fmt::format("steps of {} are being planned", count_text(e.microbatches, "microbatch"));
   }
   std::string operator()(const UnknownEvent& e) const {
     return fmt::format("an event that this version of Perseus does not know ({})", e.kind);

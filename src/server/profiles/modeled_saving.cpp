@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/count_text.h"
 #include "io/formats/profile_csv.h"
 #include "io/report/format.h"
 #include "io/report/summary.h"
@@ -40,8 +41,8 @@ std::string text_of_iteration(const model::ComputationDag& dag, const OneClockMe
   const auto [time, effective] = planner::Realizer(dag).realize(model::all_maximum_clock(dag));
   const double counted = std::accumulate(dag.accelerators.begin(), dag.accelerators.end(), 0);
   const Joules energy = (measured.gpus / counted) * (effective + dag.total_blocking_power() * time);
-  return fmt::format("measured without setting clocks, an iteration takes {} and {} on {} GPUs ({})",
-                     report::text_of(time), report::text_of(energy), measured.gpus, report::text_of(energy / time));
+  return fmt::format("measured without setting clocks, an iteration takes {} and {} on {} ({})", report::text_of(time),
+                     report::text_of(energy), count_text(measured.gpus, "GPU"), report::text_of(energy / time));
 }
 
 struct Draws {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/count_text.h"
 #include "io/report/format.h"
 #include "server/jobs/event_text.h"
 #include "server/savings/job_savings.h"
@@ -17,7 +18,7 @@ std::string schedule_text(const jobs::Job& job) {
   const std::string name = job.schedule.empty() && job.spec.shape ? job.spec.shape->schedule : job.schedule;
   const int microbatches = job.schedule.empty() && job.spec.shape ? job.spec.shape->microbatches : job.microbatches;
   if (name.empty()) return "";
-  return fmt::format("; {}{}", name, microbatches > 0 ? fmt::format(", {} microbatches", microbatches) : "");
+  return fmt::format("; {}{}", name, microbatches > 0 ? ", " + count_text(microbatches, "microbatch") : "");
 }
 
 std::string profile_text(const jobs::Job& job) {
@@ -29,10 +30,10 @@ std::string profile_text(const jobs::Job& job) {
 std::string start_text(const jobs::Job& job) {
   const jobs::Degrees& degrees = job.spec.degrees;
   const auto gpu = job.spec.facts.find("accelerator");
-  return fmt::format("registered{}: {} ranks (dp {}, pp {}, tp {}){}{}; {}",
-                     job.spec.name.empty() ? "" : fmt::format(" as '{}'", job.spec.name), degrees.world_size(),
-                     degrees.dp, degrees.pp, degrees.tp, gpu == job.spec.facts.end() ? "" : " on " + gpu->second,
-                     schedule_text(job), profile_text(job));
+  return fmt::format("registered{}: {} (dp {}, pp {}, tp {}){}{}; {}",
+                     job.spec.name.empty() ? "" : fmt::format(" as '{}'", job.spec.name),
+                     count_text(degrees.world_size(), "rank"), degrees.dp, degrees.pp, degrees.tp,
+                     gpu == job.spec.facts.end() ? "" : " on " + gpu->second, schedule_text(job), profile_text(job));
 }
 
 std::string points_text(const jobs::Job& job, const jobs::PlanDeployed& plan) {
@@ -75,8 +76,8 @@ std::string savings_text(const jobs::Job& job) {
                                 : job.estimated.iterations == job.total.iterations
                                     ? "estimated"
                                     : fmt::format("{} of it estimated", report::text_of(Joules(job.estimated.saved_j)));
-  return fmt::format("{} iterations saved {}, {}", job.total.iterations, report::text_of(Joules(job.total.saved_j)),
-                     estimated);
+  return fmt::format("{} saved {}, {}", count_text(job.total.iterations, "iteration"),
+                     report::text_of(Joules(job.total.saved_j)), estimated);
 }
 
 std::string line_of(const jobs::Job& job, const policies::Frontiers& frontiers, const jobs::Event& event) {

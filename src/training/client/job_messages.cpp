@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/count_text.h"
 #include "io/http/url.h"
 
 namespace perseus::client {
@@ -45,7 +46,7 @@ std::string start_message(std::string_view job, const ClientOptions& options, co
                                : options.schedule.empty()    ? "the server's schedule"
                                                              : options.schedule;
   const std::string microbatches =
-      options.microbatches > 0 ? fmt::format(" with {} microbatches", options.microbatches) : "";
+      options.microbatches > 0 ? " with " + count_text(options.microbatches, "microbatch") : "";
   const int ranks = options.world_size();
   const std::string clocks =
       !gpu.no_control.empty() ? fmt::format("sets no clock: {}", gpu.no_control)
@@ -53,8 +54,8 @@ std::string start_message(std::string_view job, const ClientOptions& options, co
           ? "knows no clocks"
           : fmt::format("sets clocks from {} to {} MHz", facts.clocks_mhz.back(), facts.clocks_mhz.front());
   return fmt::format(
-      "job {}{} at {}: {} {}, {}{}, {}; rank {} on {}, {}: {}", job, name, http::without_user(options.server), ranks,
-      ranks == 1 ? "rank" : "ranks", schedule, microbatches,
+      "job {}{} at {}: {}, {}{}, {}; rank {} on {}, {}: {}", job, name, http::without_user(options.server),
+      count_text(ranks, "rank"), schedule, microbatches,
       options.profile.empty() ? "profiled while it trains" : fmt::format("profile '{}'", options.profile), options.rank,
       facts.host, gpu.name.empty() ? "no GPU" : gpu.name, clocks);
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/count_text.h"
 #include "training/client/call_cost.h"
 #include "training/client/session_state.h"
 
@@ -96,8 +97,9 @@ bool Session::State::tell_shapes(const std::stop_token& stop) {
       return false;
     }
     if (reply->status / 100 == 4 && reply->status != kJobOverStatus) {
-      complain(Cause::shape, fmt::format("{} plans no steps of {} microbatches: {}", shown_url, telling.microbatches,
-                                         read_refusal(reply->body, reply->status)));
+      complain(Cause::shape,
+               fmt::format("{} plans no steps of {}: {}", shown_url, count_text(telling.microbatches, "microbatch"),
+                           read_refusal(reply->body, reply->status)));
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/count_text.h"
 #include "training/client/call_cost.h"
 #include "training/client/rank_device.h"
 
@@ -303,7 +304,7 @@ void TrainingClient::look_at_shape(const Step& step, double now_s) {
     missed.plan_version = step.plan_version;
     missed.window = *window;
     missed.ends_window = true;
-    missed.missed = fmt::format("steps have {} microbatches, the window is for others", step.microbatches);
+    missed.missed = "steps have " + count_text(step.microbatches, "microbatch") + ", the window is for others";
     session_->report(std::move(missed));
   }
   const std::optional<ShapeNews> news = shapes_.news();
