@@ -65,6 +65,9 @@ class Hosts(test_lists.ListCase):
             done = self.server.cli(*words, ok=False)
             self.assertEqual((done.returncode, done.stdout), (66, ""), done.stderr)
             self.assertIn("nope", done.stderr)
+        self.assertEqual(self.report(old, 1, 4, set_mhz=0)[0], 200)
+        header, *rows = self.server.cli("job", "ranks", "old", "--host", "node-0").stdout.splitlines()
+        self.assertEqual([row[:header.index("SET") + 3].split()[-1] for row in rows], ["MHz", "-"], "0: the client set no clock")
         ranks = self.server.cli("job", "ranks", "old", "--host", "node-1", "-o", "csv").stdout.splitlines()
         self.assertEqual([line.split(",")[:4] for line in ranks], [["rank", "host", "accelerator", "control"], ["2", "node-1", "", ""],
                                                                    ["3", "node-1", "", "none"]])

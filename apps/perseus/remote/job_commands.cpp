@@ -51,7 +51,7 @@ ListForm rank_form() {
            {"TENSOR", "tp_rank", Use::wide},
            {"LEAST WANTED", "wanted_least_mhz", Use::csv},
            {"WANTED", "wanted_most_mhz", Use::table, Kind::range, "wanted_least_mhz"},
-           {"SET", "set_mhz"},
+           {"SET", "set_mhz", Use::table, Kind::clock},
            {"FAILED", "clocks_failed"},
            {"LATE", "clocks_late"},
            {"THROTTLED", "throttled_iterations"},

@@ -99,9 +99,15 @@ bool is_over(const json::value& row, const ListColumn& column) {
          value->to_number<double>() > bound->to_number<double>() * rounding;
 }
 
+/// No text, or no clock.
+bool is_empty(const ListColumn& column, const json::value& value) {
+  if (column.kind == CellKind::clock) return value.is_number() && value.to_number<double>() == 0;
+  return value.is_string() && value.get_string().empty();
+}
+
 std::string cell(const json::value& row, const ListColumn& column, double now_s, std::size_t id_length) {
   const json::value* const value = member_of(row, column.member);
-  if (value == nullptr || (value->is_string() && value->get_string().empty())) return "-";
+  if (value == nullptr || is_empty(column, *value)) return "-";
   std::string text = column.kind == CellKind::age && value->is_number() ? age_text(now_s - value->to_number<double>())
                                                                         : value_text(column, *value);
   if (column.kind == CellKind::id) text = text.substr(0, id_length);

@@ -23,17 +23,17 @@ struct ListColumn {
   /// table: in all; roomy: in all, unless the terminal is too narrow (the last one is left out first); some: as roomy,
   /// and in tables only if a row has a value; wide: in wide and CSV; csv: in CSV only
   enum class Use { table, roomy, some, wide, csv };
-  enum class Kind { value, id, age, parts, range, pairs, count, estimate, measured, possible, bounded, state };
+  enum class Kind { value, id, age, parts, range, pairs, count, clock, estimate, measured, possible, bounded, state };
 
   std::string title;   ///< in tables, and for --sort
   std::string member;  ///< of a row; the header in CSV
   Use use = Use::table;
   /// id: the table shows its beginning; age: a time whose distance from now is shown, youngest first in order;
   /// parts: "other/member"; range: "other-member", or one of them if they are equal; pairs: an object of strings as
-  /// "name=value,name=value"; count: a number that the server leaves out where it is 0; estimate: followed by "est.",
-  /// or only where `other`, its estimated part, is not 0; measured: followed by "est." unless `other` is true;
-  /// possible: followed by "modeled" where `other` is true, otherwise by "est."; bounded: followed by "over" where it
-  /// exceeds `other`; state: followed by "maximum clock" where `other` is true.
+  /// "name=value,name=value"; count: a number that the server leaves out where it is 0; clock: none if it is 0;
+  /// estimate: followed by "est.", or only where `other`, its estimated part, is not 0; measured: followed by "est."
+  /// unless `other` is true; possible: followed by "modeled" where `other` is true, otherwise by "est."; bounded:
+  /// followed by "over" where it exceeds `other`; state: followed by "maximum clock" where `other` is true.
   Kind kind = Kind::value;
   std::string other = {};  ///< another member of the row
 };
