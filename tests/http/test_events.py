@@ -102,6 +102,8 @@ class Events(JobCase):
         for query, wrong in (("?limit=0", "limit"), ("?limit=1001", "limit"), ("?kind=none", "kind"), ("?after=x", "after"), ("?page=1", "page")):
             status, answer = self.server.ask("GET", "/v1/events/recent" + query)
             self.assertEqual((status, wrong in answer["detail"]), (400, True), answer)
+        self.assertRegex(self.server.ask("GET", "/v1/events/recent?kind=none")[1]["detail"],
+                         r"^'kind' is 'none'; expected one of characterization_failed, .*, job_removed, .*limit_changed, .*policy_set, ")
         table = self.server.cli("event", "list", "--job", "run-1", "--kind", "job_registered").stdout
         self.assertRegex(table, r"AGE +JOB +NAME +BY +EVENT\n\d+ s +\S+ +run-1 +client +job of 1 x 4 x 1 ranks")
         self.assertEqual(len(json.loads(self.server.cli("event", "list", "-o", "json").stdout)["events"]), 3)

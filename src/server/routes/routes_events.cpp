@@ -1,9 +1,13 @@
 // Calls of /v1 about events: streams, and the last events of all jobs.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "server/jobs/describe_view.h"
@@ -16,11 +20,14 @@ namespace {
 
 constexpr std::size_t kPageEvents = 100, kMostPageEvents = 1000;
 
-bool is_event_kind(std::string_view text) {
+std::vector<std::string_view> recent_event_kinds() {
+  std::vector<std::string_view> kinds{jobs::kJobRemoved, power::kLimitChanged};
   for (std::size_t kind = 0; kind < jobs::kNumEventKinds; ++kind) {
-    if (jobs::kind_name(kind) == text) return views::is_notable(text);
+    const std::string_view name = jobs::kind_name(kind);
+    if (!name.empty() && views::is_notable(name)) kinds.push_back(name);
   }
-  return text == jobs::kJobRemoved || text == power::kLimitChanged;
+  std::ranges::sort(kinds);
+  return kinds;
 }
 
 std::string events_json(const views::RecentEvents::Page& page) {
@@ -39,8 +46,11 @@ void Api::recent_events(Call call) {
   const auto kind = parameters.text("kind");
   const auto job = parameters.text("job"), by = parameters.text("by");
   if (const auto error = parameters.error()) return call.fail(*error);
-  if (kind && !is_event_kind(*kind)) {
-    return call.fail(wrong_parameter("kind", *kind, "a kind of event, such as policy_set"));
+  if (kind) {
+    const std::vector<std::string_view> kinds = recent_event_kinds();
+    if (std::ranges::find(kinds, *kind) == kinds.end()) {
+      return call.fail(wrong_parameter("kind", *kind, fmt::format("one of {}", fmt::join(kinds, ", "))));
+    }
   }
   query.wanted = [this, kind, job, by, identity = call.identity](const jobs::JobEvent& event) {
     return (!kind || *kind == event.kind) && (!job || *job == event.job) && (!by || *by == event.by) &&
