@@ -186,7 +186,8 @@ class CommandLine(ServedCase):
         self.assertEqual(self.out("profile", "list", "-o", "csv").split("\n"), ["name", "a+b", "small_1", ""])
         secret = json.loads(self.server.cli("token", "create", "--role", "infrastructure", "--name", "boss", "--token",
                                             self.server.first_secret(), "--json").stdout)["token"]
-        self.assertRegex(self.out("token", "list", "--token", secret), r"^ID .* EXPIRES\n\w+ +infrastructure +boss +- +- ")
+        self.assertRegex(self.out("token", "create", "--role", "job", "--token", secret), r"^perseus_[0-9a-f]+\n$")
+        self.assertRegex(self.out("token", "list", "--token", secret, "--sort", "role"), r"^ID .* EXPIRES\n\w+ +infrastructure +boss +- +- ")
 
     def test_names_that_no_profile_can_have(self):
         for name in ("gpt3/6.7b", "with space", "..", "100%"):

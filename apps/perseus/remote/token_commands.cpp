@@ -1,6 +1,7 @@
 // perseus token: creates, lists and revokes a server's tokens.
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/json/parse.hpp>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -8,6 +9,7 @@
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "command_line/command.h"
+#include "remote/answer_members.h"
 #include "remote/server_action.h"
 #include "remote/server_call.h"
 #include "serve/server_store.h"
@@ -53,6 +55,16 @@ Status change_store(const TokenOptions& options,
   return *changed;
 }
 
+/// For people and scripts the secret alone: 'list' has the rest.
+Result<int> print_secret(const Result<std::string>& made, bool as_json) {
+  if (!made) return made.error();
+  boost::system::error_code problem;
+  const std::string secret = text_in(boost::json::parse(*made, problem), "token");
+  if (secret.empty()) return Error{ErrorCode::unavailable, "the server's answer has no token"};
+  print((as_json ? *made : secret) + "\n");
+  return 0;
+}
+
 Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
   const double now_s = SystemClock().now_s();
   store::TokenRow wanted;
@@ -75,8 +87,11 @@ Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
     store.put_token(token.row, std::move(done));
   });
   if (!put) return put.error();
-  print((as_json ? json_object([&](JsonWriter& f) { f.always("token", token.secret); }) : token.secret) + "\n");
-  return 0;
+  return print_secret(json_object([&](JsonWriter& f) {
+                        f.always("token", token.secret);
+                        f.always("id", token.id);
+                      }),
+                      as_json);
 }
 
 /// --data DIR or --database URL: where the tokens are.
@@ -122,7 +137,7 @@ void add_token(CLI::App& app, Command& command) {
   set_run(*create, command, [peer, options, &command]() -> Result<int> {
     if (!options->data.empty() || !options->database.empty()) return create_token_in_store(*options, command.json);
     if (options->expires_days) options->token.expires_in_s = *options->expires_days * kDay_s;
-    return print_answer(*peer, call_server(*peer, {"POST", "/v1/tokens", json_text(options->token)}), command.json);
+    return print_secret(call_server(*peer, {"POST", "/v1/tokens", json_text(options->token)}), command.json);
   });
   add_list_action(*group, command, "list", "List tokens, without their secrets", token_form(),
                   [](const http::HttpPeer& server) {

@@ -84,7 +84,8 @@ NewToken make_token(store::TokenRow wanted, double now_s) {
   const std::string secret = "perseus_" + jobs::random_hex_id();
   wanted.hash = formats::sha256(secret);
   wanted.created_s = now_s;
-  return {secret, std::move(wanted)};
+  const std::string id = wanted.hash.substr(0, kShownDigits);
+  return {secret, std::move(wanted), id};
 }
 
 std::string without_tokens(std::string text) {

@@ -49,6 +49,7 @@ std::string author_of(const Identity& identity);
 struct NewToken {
   std::string secret;   ///< shown once, not stored
   store::TokenRow row;  ///< with hash and time
+  std::string id;       ///< as lists show it
 };
 /// Ok if such a token is allowed: its role exists, and only the role job is limited to one job.
 Status check_token(const store::TokenRow& wanted);

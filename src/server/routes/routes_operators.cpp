@@ -118,7 +118,7 @@ void Api::make_token(Call call, jobs::TokenBody body) {
     if (!put) return call.fail(put.error());
     http::HttpResponse made = http::json_response(200, json_object([&](JsonWriter& f) {
                                                     f.always("token", token.secret);
-                                                    f.always("id", token.row.hash.substr(0, 12));
+                                                    f.always("id", token.id);
                                                   }));
     made.headers.emplace_back("Cache-Control", "no-store");
     call.send(std::move(made));

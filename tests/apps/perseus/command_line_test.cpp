@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 using Words = std::vector<std::string>;
@@ -147,7 +148,10 @@ TEST(PerseusCommandLine, ATokenIsNotMadeInADatabaseThatNobodyMeant) {
   const Outcome made = run_perseus({"token", "create", "--role", "infrastructure", "--data", data});
   EXPECT_EQ(made.exit_code, 0);
   EXPECT_THAT(made.err, HasSubstr("mistyped/perseus.db is a new database"));
-  EXPECT_THAT(run_perseus({"token", "create", "--role", "job", "--data", data}).err, IsEmpty());
+  EXPECT_THAT(made.out, MatchesRegex("perseus_[0-9a-f]+\n"));
+  const Outcome other = run_perseus({"token", "create", "--role", "job", "--data", data, "--json"});
+  EXPECT_THAT(other.out, MatchesRegex(R"(\{"token":"perseus_[0-9a-f]+","id":"[0-9a-f]+"\}.*)"));
+  EXPECT_THAT(other.err, IsEmpty());
 }
 
 TEST(PerseusCommandLine, MistakesBeforeJsonIsReadAreJsonToo) {
