@@ -26,9 +26,9 @@ constexpr const char* kHelp =
 
 usage: perseus-clockd --daemon [--socket PATH] [--mode OCTAL] [--group NAME] [--ceiling MHZ]
          Serve the training processes of this node, containers included, until SIGTERM. One per node, outside of
-         containers. A container must see PATH; default: /run/perseus/clockd.sock. Any local user may connect (--mode 0666);
-         a client gets a GPU if it can open the GPU's device node and no other client holds it. For tests only:
-         --simulated serves simulated GPUs too.
+         containers. A container must see PATH, whose folder exists; default: /run/perseus/clockd.sock. Any local user may
+         connect (--mode 0666); a client gets a GPU if it can open the GPU's device node and no other client holds it.
+         For tests only: --simulated serves simulated GPUs too.
        perseus-clockd --restore [LEASE [SECONDS]]
          Unlock GPUs whose clock stayed locked because the training process and its helper were killed at once (the
          whole container or job step): the GPUs of this machine's expired leases, or of LEASE if its holder ends within

@@ -117,7 +117,8 @@ class ClockDaemon {
 };
 
 bool ClockDaemon::prepare_folder(const std::string& folder) const {
-  ::mkdir(folder.c_str(), 0755);
+  // Elsewhere a folder that is missing is a mistake in PATH: no client would find the daemon.
+  if (options_.socket == kDaemonSocket) ::mkdir(folder.c_str(), 0755);
   struct stat about {};
   if (::stat(folder.c_str(), &about) != 0) return false;
   // A helper that root has started made /run/perseus accessible to root alone; clients must reach the socket.

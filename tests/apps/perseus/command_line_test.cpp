@@ -231,6 +231,7 @@ TEST(ClockdCommandLine, NamesTheMistakeAndLeavesNothingBehind) {
       {{"--daemon", "--socket", ""}, kUsage, "--socket: ''; allowed: a path of 1 to 103 bytes"},
       {{"--daemon", "--socket", std::string(104, 'x')}, kUsage, "allowed: a path of 1 to 103 bytes"},
       {{"--daemon", "--socket", folder}, kUnavailable, "--socket " + folder + ": cannot listen there: it exists"},
+      {{"--daemon", "--socket", folder + "/none/x"}, kUnavailable, "/none/x: cannot listen there: No such file"},
       {{"--daemon", "--socket", "/dev/null/x"}, kUnavailable, "--socket /dev/null/x: cannot listen there: Not a dir"},
   };
   for (const ClockdMistake& mistake : mistakes) {
