@@ -215,6 +215,12 @@ class Site(SiteCase):
         self.assertRegex(screen, r"(?m)^hall +safe +1,000,000 W .*\n  row +safe +900,000 W .*\n    job-[01] +unlimited ")
         self.assertRegex(screen, r"(?m)^next: the metered limit of row falls to 800,000 W in ")
         self.assertNotIn("do: ", screen)
+        self.server.cli("site", "meter", "hall", "1e9", ok=False)
+        screen = until(lambda: "not safe" in (text := self.server.cli("site", "status").stdout) and text)
+        self.assertIn("not safe: hall: the meter reads 1,000,000,000 W, which cannot be true: the reading is refused\n", screen)
+        self.assertIn("do: perseus site meter hall WATTS ", screen)
+        self.assertNotIn("do: perseus site limit", screen)
+        self.assertRegex(screen, r"(?m)^hall +not safe .*\n  row +safe ")
         site["domains"][0]["limits"] = [{"limit_w": 1}]
         self.assertEqual(self.server.ask("PUT", "/v1/site", site)[0], 200)
         screen = self.server.cli("site", "status").stdout

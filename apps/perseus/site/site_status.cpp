@@ -60,6 +60,10 @@ std::vector<std::string> faults_of(const json::value& domain) {
     faults.push_back(fmt::format("{}: the meter reads {}, {} above its limit (for 5 min at most)", name,
                                  watts_text(metered), watts_text(*metered - *metered_limit)));
   }
+  if (const auto refused = number_in(domain, "meter_refused_w")) {
+    faults.push_back(
+        fmt::format("{}: the meter reads {}, which cannot be true: the reading is refused", name, watts_text(refused)));
+  }
   if (const auto missing = number_in(domain, "missing_w"); missing && *missing > 0) {
     const bool tiers_give = !list_in(domain, "gives").empty();
     faults.push_back(fmt::format("{}: {} are missing for {}", name, watts_text(missing),
@@ -198,8 +202,12 @@ std::string things_to_do(const json::array& domains, const json::array& jobs, st
                         watts_text(number_in(job, "counted_w")));
   }
   for (const json::value& domain : domains) {
-    if (faults_of(domain).empty()) continue;
-    text += fmt::format("do: perseus site limit {} WATTS\n", shell_word(shown_in(domain, "name")));
+    const std::string name = shell_word(shown_in(domain, "name"));
+    const bool is_meter_wrong = number_in(domain, "meter_refused_w").has_value();
+    if (is_meter_wrong)
+      text += fmt::format("do: perseus site meter {} WATTS   # watts, of a meter that is right\n", name);
+    if (faults_of(domain).size() > (is_meter_wrong ? 1 : 0))
+      text += fmt::format("do: perseus site limit {} WATTS\n", name);
   }
   return text;
 }

@@ -39,6 +39,7 @@ auto members(const power::SitePowerView& view, const power::SiteDomainView& doma
     f("price", domain.price);
     f("price_pct_per_kw", power::price_pct_per_kw(view.objective, domain.price, view.weight));
     f("metered_w", domain.meter);
+    f("meter_refused_w", domain.meter_refused);
     f.always("meter_factor", domain.meter_factor);
     f("planned_w", domain.planned);
     f("baseline_w", domain.baseline);
