@@ -37,6 +37,11 @@ TimedLookup timed_look_up(const model::Frontier& frontier, Seconds deadline) {
           std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() / times};
 }
 
+/// A deadline typed as the fastest plan's time is printed, of which it has fewer digits, is that time.
+Seconds as_printed(Seconds deadline, Seconds fastest) {
+  return report::text_of(deadline) == report::text_of(fastest) ? std::max(deadline, fastest) : deadline;
+}
+
 /// Position of the deadline relative to the frontier, in words that JSON and text share.
 std::string_view position_of(const model::Frontier& frontier, Seconds deadline) {
   if (deadline < frontier.points.back().time) return "faster than any plan: this is the fastest";
@@ -55,7 +60,7 @@ Result<int> run_lookup(const LookupOptions& options, bool as_json) {
   const Seconds planned = model::planned_time(frontier, t_max, rule, straggler);
   const Seconds deadline =
       options.deadline_s
-          ? Seconds(*options.deadline_s)
+          ? as_printed(Seconds(*options.deadline_s), frontier.points.back().time)
           : std::max({straggler, planned, frontier.points[model::slowest_within(frontier, planned)].time});
   const auto [index, took_s] = timed_look_up(frontier, deadline);
   const model::FrontierPoint& point = frontier.points[index];

@@ -179,6 +179,9 @@ TEST(PlanOutput, LookupNamesADeadlineOnlyWhereThereIsOne) {
   const std::string too_early = run_perseus({"lookup", plans, "--deadline", "0.5"}).out;
   EXPECT_THAT(too_early, HasSubstr("T' = 500.0 ms is faster than any plan: this is the fastest"));
   EXPECT_THAT(too_early, Not(HasSubstr("wait")));
+  const std::size_t printed = too_early.find(": ") + 2;
+  const std::string fastest = too_early.substr(printed, too_early.find(" s,") - printed);
+  EXPECT_THAT(run_perseus({"lookup", plans, "--deadline", fastest}).out, HasSubstr("T' = " + fastest + " s is on the"));
   // The straggler is faster than the tolerated slowdown.
   EXPECT_THAT(run_perseus({"lookup", plans, "--ratio", "1.001"}).out, HasSubstr("the tolerance and T_max allow "));
 }
