@@ -19,6 +19,8 @@ FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
     "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--remote-debugging-pipe",
+    # Every navigation would start a spare process for the next one and keep the last page's; one process draws, at full priority.
+    "--disable-features=SpareRendererForSitePerProcess,BackForwardCache", "--no-zygote", "--disable-renderer-backgrounding",
 ]
 PATIENCE_S = 120  # for one answer of the browser; only a broken browser takes that long
 
