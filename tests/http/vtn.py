@@ -74,7 +74,7 @@ class Vtn:
             self.server.handle_error = lambda *_: None  # clients that refuse the certificate
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.server.server_port}"
         self.public_url = self.url  # of the token endpoint; a proxy's, if one is in front
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     @staticmethod
     def made(number, kind, content):
