@@ -17,8 +17,10 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "simulation/replay/kernel_state.h"
@@ -156,11 +158,11 @@ void expect_nothing_left(const ScratchFolder& scratch) {
 /// Both ranks of small_demo(). A client registers once it has measured the switch latency, for which it locks clocks
 /// too.
 bool ranks_are_registered(const ScratchFolder& scratch) {
-  std::string events;
+  std::ostringstream stored;
   for (const char* file : {"work/server/perseus.db", "work/server/perseus.db-wal"}) {
-    std::ifstream stored(scratch.path(file), std::ios::binary);
-    events.append(std::istreambuf_iterator<char>(stored), {});
+    if (const std::ifstream content(scratch.path(file), std::ios::binary); content) stored << content.rdbuf();
   }
+  const std::string events = std::move(stored).str();
   std::set<std::string> ranks;
   const std::string event = "\"rank_registered\"";
   for (std::size_t at = events.find(event); at != std::string::npos; at = events.find(event, at + 1)) {
@@ -440,7 +442,7 @@ TEST(Demo, KeepsTheServerUntilTheInterrupt) {
 TEST(Demo, KilledInTheMiddleLocksNoClock) {
   const ScratchFolder scratch;
   const Outcome outcome =
-      run_perseus(small_demo(scratch, 60),
+      run_perseus(small_demo(scratch, 20),
                   once_clocks_are_locked(scratch, [](pid_t demo) { testing::signal_process(demo, SIGKILL); }));
   EXPECT_EQ(outcome.signal, SIGKILL);
   EXPECT_FALSE(fs::exists(scratch.path("out")));
@@ -450,7 +452,7 @@ TEST(Demo, KilledInTheMiddleLocksNoClock) {
 TEST(Demo, InterruptedItEndsInOrder) {
   const ScratchFolder scratch;
   const Outcome outcome =
-      run_perseus(small_demo(scratch, 60),
+      run_perseus(small_demo(scratch, 20),
                   once_clocks_are_locked(scratch, [](pid_t demo) { testing::signal_process(demo, SIGINT); }));
   EXPECT_EQ(outcome.signal, SIGINT);
   EXPECT_THAT(outcome.err, HasSubstr("interrupted"));
@@ -461,7 +463,7 @@ TEST(Demo, InterruptedItEndsInOrder) {
 
 TEST(Demo, ADeadWorkerEndsTheDemoWithAMessage) {
   const ScratchFolder scratch;
-  const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
+  const Outcome outcome = run_perseus(small_demo(scratch, 20), once_clocks_are_locked(scratch, [&](pid_t) {
                                         const auto workers = processes_of(scratch, "perseus-replay");
                                         ASSERT_EQ(workers.size(), 2u);
                                         testing::signal_process(workers.back(), SIGKILL);
@@ -474,7 +476,7 @@ TEST(Demo, ADeadWorkerEndsTheDemoWithAMessage) {
 
 TEST(Demo, ADeadServerEndsTheDemoWithAMessage) {
   const ScratchFolder scratch;
-  const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
+  const Outcome outcome = run_perseus(small_demo(scratch, 20), once_clocks_are_locked(scratch, [&](pid_t) {
                                         const auto servers = processes_of(scratch, "/perseus", "serve");
                                         ASSERT_EQ(servers.size(), 1u);
                                         testing::signal_process(servers.front(), SIGKILL);
@@ -487,7 +489,7 @@ TEST(Demo, ADeadServerEndsTheDemoWithAMessage) {
 
 TEST(Demo, ADeadHelperEndsTheDemoWithAMessage) {
   const ScratchFolder scratch;
-  const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
+  const Outcome outcome = run_perseus(small_demo(scratch, 20), once_clocks_are_locked(scratch, [&](pid_t) {
                                         const auto helpers = processes_of(scratch, "perseus-clockd");
                                         ASSERT_FALSE(helpers.empty());
                                         for (const pid_t helper : helpers) testing::signal_process(helper, SIGKILL);
@@ -502,7 +504,7 @@ TEST(Demo, ADeadHelperEndsTheDemoWithAMessage) {
 TEST(Demo, ClocksOfHelpersThatDieWithTheirWorkersAreGivenBack) {
   const ScratchFolder scratch;
   const Outcome outcome =
-      run_perseus(small_demo(scratch, 60), while_a_clock_is_locked(scratch, [&](const auto& workers, auto helpers) {
+      run_perseus(small_demo(scratch, 20), while_a_clock_is_locked(scratch, [&](const auto& workers, auto helpers) {
                     // A helper that outlived another one for a moment would give its clock back. A supervisor's end may
                     // continue its worker, as that of a stopped process group.
                     std::stable_partition(helpers.begin(), helpers.end(),
@@ -524,7 +526,7 @@ TEST(Demo, ClocksOfHelpersThatDieWithTheirWorkersAreGivenBack) {
 TEST(Demo, AStoppedHelperEndsTheDemoWithAMessage) {
   const ScratchFolder scratch;
   const Outcome outcome = run_perseus(
-      small_demo(scratch, 60), while_a_clock_is_locked(scratch, [&](const auto& workers, const auto& helpers) {
+      small_demo(scratch, 20), while_a_clock_is_locked(scratch, [&](const auto& workers, const auto& helpers) {
         const std::vector<std::string> locked = locked_gpus(scratch, true);
         ASSERT_FALSE(locked.empty());
         const auto stays_stopped = processes_of(scratch, "perseus-clockd", locked.front());
@@ -543,7 +545,7 @@ TEST(Demo, AStoppedHelperEndsTheDemoWithAMessage) {
 TEST(Demo, AStoppedSupervisorIsNamedAndContinued) {
   const ScratchFolder scratch;
   pid_t supervisor = 0;
-  const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
+  const Outcome outcome = run_perseus(small_demo(scratch, 20), once_clocks_are_locked(scratch, [&](pid_t) {
                                         EXPECT_TRUE(comes_true([&] {
                                           supervisor = named(processes_of(scratch, "perseus-clockd"), "clockd-super");
                                           return supervisor != 0;
