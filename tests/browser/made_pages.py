@@ -101,7 +101,7 @@ def make(program, folder):
     run("trace", "timeline.json", "--effort", "low", "--out", "traced", "--no-progress")
     run("calibrate", "ops.csv", "iters.csv", "--out", "fitted")
     run("site", "plan", os.path.join(ROOT, "data/sample_site.toml"), "--out", "site")
-    run("demo", "--known-profile", "--iterations", "2", "--out", "demo")
+    run("demo", "--known-profile", "--iterations", "2", "--time-scale", "0.2", "--out", "demo")
     pages = {"report": "plans/report.html", "configurations": "search/configurations.html", "comparison": "comparison/comparison.html",
              "emulation": "emulation/emulation.html",
              "reproduction": "reproduction/index.html", "partition": "partition.html", "calibration": "fitted/report.html", "trace": "traced/report.html",
