@@ -81,6 +81,18 @@ CLI::Option* add_default(CLI::App& app, const std::string& names_and_value, T& t
   return add_value(app, names_and_value, target, description, check)->capture_default_str();
 }
 
+/// While it lives, the options that are added have this heading in --help; "": they are not in it.
+class OptionGroup {
+ public:
+  OptionGroup(CLI::App& app, const std::string& heading) : app_(app) { app_.option_defaults()->group(heading); }
+  OptionGroup(const OptionGroup&) = delete;
+  OptionGroup& operator=(const OptionGroup&) = delete;
+  ~OptionGroup() { app_.option_defaults()->group("Options"); }
+
+ private:
+  CLI::App& app_;
+};
+
 /// A finite number within [least, most]; the message names unit and limits.
 CLI::Validator number_within(double least, double most, std::string unit);
 CLI::Validator whole_number_within(std::int64_t least, std::int64_t most, std::string unit = "");

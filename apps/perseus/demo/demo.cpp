@@ -19,10 +19,6 @@
 namespace perseus::cli {
 namespace {
 
-/// Groups of options in --help.
-constexpr const char* kTraining = "The training";
-constexpr const char* kRun = "The run";
-
 constexpr const char* kSynchronous = "synchronous";
 constexpr const char* kUnbounded = "unbounded";
 constexpr double kLeastPowerScale = 0.05;
@@ -162,53 +158,48 @@ Result<int> run_power_demo(const DemoOptions& options, bool as_json) {
 }
 
 void add_training_options(CLI::App& demo, DemoOptions& options) {
+  const OptionGroup group(demo, "The training");
   add_value(demo, "--profile PROFILE.csv", options.profile,
             "Profile of the simulated GPUs: CSV with the columns stage,instruction,frequency,time,energy "
-            "(default: a built-in sample)")
-      ->group(kTraining);
+            "(default: a built-in sample)");
   add_default(demo, "--dp D", options.replicas, "Data-parallel replicas; with one, the demo has no straggler",
-              whole_number_within(1, 32))
-      ->group(kTraining);
+              whole_number_within(1, 32));
   add_default(demo, "--schedule NAME", options.schedule,
               fmt::format("Pipeline schedule: one of {}", fmt::join(model::schedule_names(), ", ")))
       ->transform(schedule_names())
-      ->check(CLI::IsMember(model::schedule_names()).description(""))
-      ->group(kTraining);
+      ->check(CLI::IsMember(model::schedule_names()).description(""));
   add_value(demo, "--time-scale X", options.time_scale,
             "Ratio of simulated times to the profile's times (default: 0.5, or less, so that an "
             "iteration of the story 'saving' takes about 0.67 s)",
-            number_within(0.01, 100, ""))
-      ->group(kTraining);
+            number_within(0.01, 100, ""));
 }
 
 void add_run_options(CLI::App& demo, DemoOptions& options) {
+  const OptionGroup group(demo, "The run");
   add_default(demo, "--iterations N", options.iterations, "Iterations to measure in each phase",
-              whole_number_within(2, 10000))
-      ->group(kRun);
-  demo.add_flag("--known-profile", options.known_profile,
-                "Give the server the profile, as the story 'power' does (default: it is measured while the job trains)")
-      ->group(kRun);
+              whole_number_within(2, 10000));
+  demo.add_flag(
+      "--known-profile", options.known_profile,
+      "Give the server the profile, as the story 'power' does (default: it is measured while the job trains)");
   add_value(demo, "--server-port PORT", options.server_port,
             "Keep the server and its dashboard running at this port until Ctrl-C; 0: a free one",
-            whole_number_within(0, 65535))
-      ->group(kRun);
+            whole_number_within(0, 65535));
   add_default(demo, "--story NAME", options.story,
               "saving: one job, and its energy; power: three jobs under the watt limit of a site that falls by 30 "
               "%, the server killed during a ramp, then a job killed",
-              CLI::IsMember({"saving", "power"}).description(""))
-      ->group(kRun);
+              CLI::IsMember({"saving", "power"}).description(""));
 }
 
 /// For tests and measurements; not in --help.
 void add_hidden_options(CLI::App& demo, DemoOptions& options) {
-  demo.add_option("--host-ahead", options.host_ahead)->check(CLI::Validator(check_host_ahead, ""))->group("");
-  add_transfer_latency(demo, "", [&options](const model::TransferLatency& latency) {
-    options.transfer_latency = latency;
-  })->group("");
-  demo.add_option("--switch-latency", options.switch_latency_ms)->check(number_within(0, 1000, "ms"))->group("");
-  demo.add_option("--scratch", options.scratch)->group("");
-  demo.add_option("--server-kills", options.server_kills)->check(whole_number_within(1, 100))->group("");
-  demo.add_option("--seed", options.seed)->group("");
+  const OptionGroup group(demo, "");
+  demo.add_option("--host-ahead", options.host_ahead)->check(CLI::Validator(check_host_ahead, ""));
+  add_transfer_latency(demo, "",
+                       [&options](const model::TransferLatency& latency) { options.transfer_latency = latency; });
+  demo.add_option("--switch-latency", options.switch_latency_ms)->check(number_within(0, 1000, "ms"));
+  demo.add_option("--scratch", options.scratch);
+  demo.add_option("--server-kills", options.server_kills)->check(whole_number_within(1, 100));
+  demo.add_option("--seed", options.seed);
 }
 
 /// The story 'power' has its own jobs, and a server whose leases are real seconds.

@@ -268,26 +268,26 @@ void add_compare(CLI::App& app, Command& command) {
   compare->add_option("PROFILE.csv", options->pipeline.profile,
                       "Profile: CSV with the columns stage,instruction,frequency,time,energy (MHz, s, J)");
   add_pipeline_options(*compare, options->pipeline);
-  const std::string methods = "The methods";
-  add_value(*compare, "--methods NAME,...", options->methods,
-            fmt::format("Methods to compare, of {} (default: all). On large pipelines exact takes longest",
-                        fmt::join(method_names(), ", ")),
-            CLI::IsMember(method_names()).description(""))
-      ->delimiter(',')
-      ->group(methods);
-  add_effort_option(*compare, options->effort,
-                    "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap")
-      ->group(methods);
-  add_default(*compare, "--tau S", options->tau_s, "Time unit of the published method, in seconds",
-              number_within(1e-9, 1e6, "s"))
-      ->group(methods);
-  const std::string output = "The output";
-  add_slowdown_option(*compare, options->slowdown)->group(output);
-  add_value(*compare, "--out DIR", options->out,
-            "Write the frontiers, pairwise comparisons, an HTML page and every method's plans to this directory, "
-            "whole or not at all; replaces an earlier comparison")
-      ->group(output);
-  add_progress_flag(*compare, options->progress)->group(output);
+  {
+    const OptionGroup group(*compare, "The methods");
+    add_value(*compare, "--methods NAME,...", options->methods,
+              fmt::format("Methods to compare, of {} (default: all). On large pipelines exact takes longest",
+                          fmt::join(method_names(), ", ")),
+              CLI::IsMember(method_names()).description(""))
+        ->delimiter(',');
+    add_effort_option(*compare, options->effort,
+                      "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
+    add_default(*compare, "--tau S", options->tau_s, "Time unit of the published method, in seconds",
+                number_within(1e-9, 1e6, "s"));
+  }
+  {
+    const OptionGroup group(*compare, "The output");
+    add_slowdown_option(*compare, options->slowdown);
+    add_value(*compare, "--out DIR", options->out,
+              "Write the frontiers, pairwise comparisons, an HTML page and every method's plans to this directory, "
+              "whole or not at all; replaces an earlier comparison");
+    add_progress_flag(*compare, options->progress);
+  }
   compare->footer(
       help_footer(kFileErrors,
                   "  perseus compare gpt3.csv --schedule 1f1b -m 12 --blocking-power 83.64 --out comparison\n"

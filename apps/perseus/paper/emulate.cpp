@@ -262,7 +262,7 @@ void add_emulate(CLI::App& app, Command& command) {
                    "Cluster, pipelines, stragglers, failures and the sizes of a scaling sweep; see docs/emulator.md "
                    "and data/sample_scenario.toml")
       ->required();
-  add_trace_option(*emulate, options->trace, "Options");
+  add_trace_option(*emulate, options->trace);
   add_value(*emulate, "--seed N", options->seed, "Random seed (default: the scenario's)",
             whole_number_within(0, 9007199254740992));
   add_value(*emulate, "--methods NAME,...", options->methods,

@@ -126,40 +126,33 @@ void add_schedule_options(CLI::App& app, PipelineOptions& options, const std::st
                           ->capture_default_str()
                           ->transform(schedule_names())
                           ->check(CLI::Validator(fault, ""))
-                          ->type_name(also_schedules.empty() ? "NAME" : "NAME,...")
-                          ->group(kPipelineGroup);
+                          ->type_name(also_schedules.empty() ? "NAME" : "NAME,...");
   declared.microbatches = add_default(app, "-m,--microbatches M", options.microbatches, "Microbatches per iteration",
-                                      whole_number_within(1, 1 << 20))
-                              ->group(kPipelineGroup);
+                                      whole_number_within(1, 1 << 20));
   declared.chunks =
       add_value(app, "--chunks V", options.chunks,
                 "Stages per rank (default: 1; 2 for interleaved-1f1b; zbv and dualpipev always have 2). With one "
                 "--schedule, ranks = stages of the profile / chunks",
-                whole_number_within(1, 1 << 10))
-          ->group(kPipelineGroup);
+                whole_number_within(1, 1 << 10));
 }
 
 void add_cost_options(CLI::App& app, PipelineOptions& options, DeclaredOptions& declared) {
   declared.power = add_value(app, "--blocking-power W", options.blocking_power_w,
                              "Power of one waiting accelerator, in watts (default: 20 % of the profile's peak power)",
-                             number_within(0, 1e6, "W"))
-                       ->group(kPipelineGroup);
+                             number_within(0, 1e6, "W"));
   declared.latency =
       add_transfer_latency(
           app,
           "Latency of transfers between ranks, in seconds: one number, or a comma-separated list with one "
           "entry per boundary (0-1, 1-2, ...), FORWARD/BACKWARD where directions differ",
           [&options](const model::TransferLatency& given) { options.transfer_latency = given; })
-          ->default_str("0")
-          ->group(kPipelineGroup);
+          ->default_str("0");
   declared.blocking = app.add_flag("--blocking-transfers", options.blocking_transfers,
-                                   "A sending rank waits until the transfer ends (default: it computes meanwhile)")
-                          ->group(kPipelineGroup);
+                                   "A sending rank waits until the transfer ends (default: it computes meanwhile)");
   declared.serial = app.add_flag("--serial-transfers", options.serial_transfers,
                                  "A link carries one transfer per direction at a time; further ones wait (default: "
                                  "transfers do not delay each other)")
-                        ->excludes(declared.blocking)
-                        ->group(kPipelineGroup);
+                        ->excludes(declared.blocking);
 }
 
 void add_profile_options(CLI::App& app, PipelineOptions& options, DeclaredOptions& declared) {
@@ -167,9 +160,8 @@ void add_profile_options(CLI::App& app, PipelineOptions& options, DeclaredOption
       add_value(app, "--split-backward FRACTION", options.split_backward,
                 "Derive input_gradient and weight_gradient, for schedules that split backward, from the profile's "
                 "backward: input_gradient takes this fraction of it",
-                number_within(1e-6, 1 - 1e-6, ""))
-          ->group(kPipelineGroup);
-  declared.noise = add_noise_option(app, options.noise_pct)->group(kPipelineGroup);
+                number_within(1e-6, 1 - 1e-6, ""));
+  declared.noise = add_noise_option(app, options.noise_pct);
 }
 
 void add_replacing_files(CLI::App& app, PipelineOptions& options, const DeclaredOptions& declared) {
@@ -177,13 +169,11 @@ void add_replacing_files(CLI::App& app, PipelineOptions& options, const Declared
       add_value(app, "--action-table FILE.csv", options.action_table, "Action table of PyTorch; replaces --schedule")
           ->excludes(declared.schedule)
           ->excludes(declared.microbatches)
-          ->excludes(declared.chunks)
-          ->group(kPipelineGroup);
+          ->excludes(declared.chunks);
   auto* constants =
       add_value(app, "--constants FILE.json", options.constants,
                 "Constants fitted by 'perseus calibrate'; replaces schedule, microbatches, blocking power "
-                "and transfers")
-          ->group(kPipelineGroup);
+                "and transfers");
   for (auto* option :
        {declared.schedule, declared.microbatches, declared.power, declared.latency, declared.blocking, declared.serial})
     constants->excludes(option);
@@ -198,13 +188,13 @@ void add_replacing_files(CLI::App& app, PipelineOptions& options, const Declared
       ->excludes(constants)
       ->excludes(table)
       ->excludes(declared.split)
-      ->excludes(declared.noise)
-      ->group(kPipelineGroup);
+      ->excludes(declared.noise);
 }
 
 }  // namespace
 
 void add_pipeline_options(CLI::App& app, PipelineOptions& options, const std::string& also_schedules) {
+  const OptionGroup group(app, kPipelineGroup);
   DeclaredOptions declared;
   add_schedule_options(app, options, also_schedules, declared);
   add_cost_options(app, options, declared);

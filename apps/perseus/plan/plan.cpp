@@ -227,37 +227,30 @@ Status check_effect(const CLI::App& plan, const PlanOptions& options) {
 }
 
 void add_planner_options(CLI::App& plan, PlanOptions& options) {
-  const std::string planner = "The planner";
+  const OptionGroup group(plan, "The planner");
   add_default(plan, "--method NAME", options.method, "Planner: exact, or perseus, the published algorithm",
-              CLI::IsMember({"exact", "perseus"}).description(""))
-      ->group(planner);
+              CLI::IsMember({"exact", "perseus"}).description(""));
   add_default(plan, "--tau S", options.tau_s,
               "Time unit of the published method, in seconds (only with --method perseus or --effort high)",
-              number_within(1e-9, 1e6, "s"))
-      ->group(planner);
+              number_within(1e-9, 1e6, "s"));
   add_effort_option(plan, options.effort,
-                    "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap")
-      ->group(planner);
+                    "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
   add_default(plan, "--deadlines N", options.deadlines, "About this many deadlines to plan",
-              whole_number_within(1, 1000000))
-      ->group(planner);
-  add_switch_latency_option(plan, options.switch_latency_s)->group(planner);
+              whole_number_within(1, 1000000));
+  add_switch_latency_option(plan, options.switch_latency_s);
   add_default(plan, "--min-dwell S", options.min_dwell_s,
-              "Shortest time between two clock changes of a rank, in seconds", number_within(0, 1e6, "s"))
-      ->group(planner);
+              "Shortest time between two clock changes of a rank, in seconds", number_within(0, 1e6, "s"));
 }
 
 void add_output_options(CLI::App& plan, PlanOptions& options) {
-  const std::string output = "The output";
-  add_slowdown_option(plan, options.slowdown)->group(output);
+  const OptionGroup group(plan, "The output");
+  add_slowdown_option(plan, options.slowdown);
   add_value(plan, "--straggler T'", options.straggler,
-            "Show the plan for a straggler's iteration time T': T'/T like 1.2, or T' like 3.5s")
-      ->group(output);
+            "Show the plan for a straggler's iteration time T': T'/T like 1.2, or T' like 3.5s");
   add_value(plan, "--out DIR", options.out,
             "Write frontier.csv, plans/, plans.json, report.html, pictures and a trace to this directory, whole or not "
-            "at all; replaces an earlier plan")
-      ->group(output);
-  add_progress_flag(plan, options.progress)->group(output);
+            "at all; replaces an earlier plan");
+  add_progress_flag(plan, options.progress);
 }
 
 }  // namespace
@@ -273,7 +266,11 @@ void add_plan(CLI::App& app, Command& command) {
       "; several, separated by commas; or best: all of them. The frontier of several schedules is that of "
       "their union");
   add_search_options(*plan, options->search);
-  auto* trace = add_trace_option(*plan, options->pipeline.trace, kPipelineGroup);
+  CLI::Option* trace = nullptr;
+  {
+    const OptionGroup group(*plan, kPipelineGroup);
+    trace = add_trace_option(*plan, options->pipeline.trace);
+  }
   for (const char* const replaced :
        {"--schedule", "--microbatches", "--chunks", "--transfer-latency", "--blocking-transfers", "--serial-transfers",
         "--action-table", "--constants", "--dag", "--ranks", "--reference-schedule", "--microbatch-profile"})

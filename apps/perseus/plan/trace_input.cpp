@@ -72,23 +72,20 @@ std::string origin_of(const UnderstoodTrace& understood, const TraceInput& input
                      100 * understood.errors.with_links);
 }
 
-void add_trace_names_options(CLI::App& app, TraceInput& input, const std::string& group) {
+void add_trace_names_options(CLI::App& app, TraceInput& input) {
   add_value(app, "--names NAME|FILE", input.names,
             "Which events are which computations: shared, torch, megatron, or a mapping in TOML, see "
-            "docs/traces.md (default: the one of the three that knows the first event)")
-      ->group(group);
+            "docs/traces.md (default: the one of the three that knows the first event)");
   add_value(app, "--pipeline-parallel N", input.degrees.pipeline_parallel,
             "Ranks of a pipeline, where files say only which rank of all they are (default: all ranks)",
-            whole_number_within(1, 1 << 16))
-      ->group(group);
+            whole_number_within(1, 1 << 16));
 }
 
-CLI::Option* add_trace_option(CLI::App& app, TraceInput& input, const std::string& group) {
+CLI::Option* add_trace_option(CLI::App& app, TraceInput& input) {
   auto* trace = add_value(app, "--trace FILE...", input.files,
                           "Timelines of the job, as 'perseus trace' reads them: the measured profile is scaled to "
-                          "their times; replaces schedule, microbatches and transfers")
-                    ->group(group);
-  add_trace_names_options(app, input, group);
+                          "their times; replaces schedule, microbatches and transfers");
+  add_trace_names_options(app, input);
   for (const char* const option : {"--names", "--pipeline-parallel"}) app.get_option(option)->needs(trace);
   return trace;
 }

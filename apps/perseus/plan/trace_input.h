@@ -30,9 +30,9 @@ struct UnderstoodTrace {
 };
 
 /// --names, --pipeline-parallel.
-void add_trace_names_options(CLI::App& app, TraceInput& input, const std::string& group);
+void add_trace_names_options(CLI::App& app, TraceInput& input);
 /// --trace and those, for commands that take the job in place of a schedule. Returns --trace.
-CLI::Option* add_trace_option(CLI::App& app, TraceInput& input, const std::string& group);
+CLI::Option* add_trace_option(CLI::App& app, TraceInput& input);
 Result<UnderstoodTrace> read_trace_input(const TraceInput& input);
 
 /// False: the replay differs so much from the timeline that nothing may be concluded from it.

@@ -336,43 +336,36 @@ Result<int> run_partition(const PartitionOptions& options, bool as_json_text) {
 }
 
 void add_zoo_options(CLI::App& partition, PartitionOptions& options) {
-  const std::string group = "A known model";
-  add_value(partition, "--model NAME", options.model, "Name of the model, see --list")->group(group);
-  add_value(partition, "--gpu NAME", options.gpu, "Name of the GPU that it runs on, see --list")->group(group);
+  const OptionGroup group(partition, "A known model");
+  add_value(partition, "--model NAME", options.model, "Name of the model, see --list");
+  add_value(partition, "--gpu NAME", options.gpu, "Name of the GPU that it runs on, see --list");
   const auto add_count = [&](const char* name, std::optional<int>& value, const char* what) {
-    partition.add_option(name, value, what)->check(whole_number_within(1, 1000000))->type_name("N")->group(group);
+    partition.add_option(name, value, what)->check(whole_number_within(1, 1000000))->type_name("N");
   };
   add_count("--microbatch-size", options.microbatch_size, "Sequences (images) in a microbatch");
   add_count("--sequence-length", options.sequence_length, "Tokens in a sequence (pixels of an image's side)");
   add_count("--tensor-parallel", options.tensor_parallel, "GPUs that share each layer");
   add_count("--expert-parallel", options.expert_parallel, "GPUs that share each layer's experts");
   partition.add_option("--precision", options.precision, "Precision of matrix products: bf16 or tf32")
-      ->check(CLI::IsMember({"tf32", "bf16"}).description(""))
-      ->group(group);
-  partition.add_flag("--recompute", options.recompute, "The backward recomputes activations")->group(group);
-  partition
-      .add_flag("--without-embedding", options.without_embedding,
-                "Leave the embedding out of the first layer, as the paper's tables do")
-      ->group(group);
-  partition.add_flag("--list", options.list, "List the known models and GPUs")->group(group);
+      ->check(CLI::IsMember({"tf32", "bf16"}).description(""));
+  partition.add_flag("--recompute", options.recompute, "The backward recomputes activations");
+  partition.add_flag("--without-embedding", options.without_embedding,
+                     "Leave the embedding out of the first layer, as the paper's tables do");
+  partition.add_flag("--list", options.list, "List the known models and GPUs");
 }
 
 void add_energy_options(CLI::App& partition, PartitionOptions& options) {
-  const std::string group = "Least energy";
+  const OptionGroup group(partition, "Least energy");
   add_default(partition, "-m,--microbatches N", options.goal.microbatches, "Microbatches per iteration (1F1B)",
-              whole_number_within(1, 100000))
-      ->group(group);
+              whole_number_within(1, 100000));
   add_value(partition, "--deadline S", options.deadline_s,
             "Longest iteration time to allow, in seconds (default: the shortest possible)",
-            number_within(1e-9, 1e9, "s"))
-      ->group(group);
+            number_within(1e-9, 1e9, "s"));
   add_value(partition, "--blocking-power W", options.blocking_power_w,
             "Power of one waiting accelerator, in watts (default: the GPU's, or 20 % of the profile's peak power)",
-            number_within(0, 1e6, "W"))
-      ->group(group);
+            number_within(0, 1e6, "W"));
   add_default(partition, "--max-planned N", options.goal.max_planned, "Largest number of partitions to plan",
-              whole_number_within(1, 1000000))
-      ->group(group);
+              whole_number_within(1, 1000000));
 }
 
 }  // namespace

@@ -263,15 +263,15 @@ Result<AdviceTable> advise_job(const AdviseOptions& options) {
 }
 
 void add_advice_options(CLI::App& app, AdviseOptions& options) {
-  auto* price =
-      add_value(app, "--price P", options.price_per_kwh, "Price of a kWh", number_within(0, 1e6, ""))->group(kJobGroup);
-  add_value(app, "--currency TEXT", options.currency, "Currency of --price, for the table",
-            CLI::Validator(currency_fault, ""))
-      ->needs(price)
-      ->group(kJobGroup);
-  add_value(app, "--carbon G", options.carbon_g_per_kwh, "CO2 of a kWh, in grams", number_within(0, 1e6, "g"))
-      ->group(kJobGroup);
-  add_switch_latency_option(app, options.switch_latency_s)->group(kJobGroup);
+  {
+    const OptionGroup group(app, kJobGroup);
+    auto* price = add_value(app, "--price P", options.price_per_kwh, "Price of a kWh", number_within(0, 1e6, ""));
+    add_value(app, "--currency TEXT", options.currency, "Currency of --price, for the table",
+              CLI::Validator(currency_fault, ""))
+        ->needs(price);
+    add_value(app, "--carbon G", options.carbon_g_per_kwh, "CO2 of a kWh, in grams", number_within(0, 1e6, "g"));
+    add_switch_latency_option(app, options.switch_latency_s);
+  }
   add_effort_option(app, options.effort,
                     "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
   add_progress_flag(app, options.progress);
@@ -285,12 +285,13 @@ void add_advise(CLI::App& app, Command& command) {
   advise->add_option("PROFILE.csv", options->pipeline.profile,
                      "Profile: CSV with the columns stage,instruction,frequency,time,energy (MHz, s, J)");
   add_pipeline_options(*advise, options->pipeline);
-  add_value(*advise, "--gpus N", options->gpus, "GPUs of the whole job (default: those of one pipeline)",
-            whole_number_within(1, 10'000'000))
-      ->group(kJobGroup);
-  add_value(*advise, "--model-clocks GPU", options->pipeline.modeled_gpu,
-            "The profile has one clock: model the other clocks of this GPU ('perseus partition --list')")
-      ->group(kJobGroup);
+  {
+    const OptionGroup group(*advise, kJobGroup);
+    add_value(*advise, "--gpus N", options->gpus, "GPUs of the whole job (default: those of one pipeline)",
+              whole_number_within(1, 10'000'000));
+    add_value(*advise, "--model-clocks GPU", options->pipeline.modeled_gpu,
+              "The profile has one clock: model the other clocks of this GPU ('perseus partition --list')");
+  }
   add_advice_options(*advise, *options);
   advise->footer(
       help_footer(kFileErrors,

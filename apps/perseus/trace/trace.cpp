@@ -121,7 +121,7 @@ void add_trace(CLI::App& app, Command& command) {
       ->add_option("FILE", options->input.files,
                    "Timelines of one job: Chrome traces or Perfetto JSON, plain or gzipped; one, or one per rank")
       ->required();
-  add_trace_names_options(*trace, options->input, "Options");
+  add_trace_names_options(*trace, options->input);
   add_default(*trace, "--tensor-parallel N", options->input.degrees.tensor_parallel,
               "Tensor-parallel ranks of a stage, where files say only which rank of all they are",
               whole_number_within(1, 1 << 16));
