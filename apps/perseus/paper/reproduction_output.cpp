@@ -44,6 +44,40 @@ std::string column_of(const baselines::BaselineMethod& method) {
 /// The reference of all savings.
 bool is_reference(const baselines::BaselineMethod& method) { return method.name == "all-max"; }
 
+struct TimeEnergy {
+  Seconds time;
+  Joules energy;
+};
+
+std::vector<TimeEnergy> points_of(const model::Frontier& frontier) {
+  std::vector<TimeEnergy> points;
+  for (const model::FrontierPoint& p : frontier.points) points.push_back({p.time, p.energy});
+  std::ranges::reverse(points);
+  return points;
+}
+
+std::vector<TimeEnergy> planned_points(const reproduction::EmulatedCase& plans) {
+  std::vector<TimeEnergy> planned;
+  for (const planner::PerseusStep& s : plans.paper().steps()) planned.push_back({s.planned_time, s.planned_energy});
+  std::ranges::reverse(planned);
+  if (planned.size() > 1) planned.pop_back();  // the starting schedule is not part of the published frontier
+  return planned;
+}
+
+std::vector<TimeEnergy> bound_points(const reproduction::EmulatedCase& plans) {
+  const Watts blocking = (plans.all_max().energy - plans.all_max().effective_energy) / plans.all_max().time;
+  std::vector<TimeEnergy> bound;
+  for (const model::BoundVertex& v : plans.ours().bound.vertices) {
+    bound.push_back({v.time, v.effective_energy + blocking * v.time});
+  }
+  return bound;
+}
+
+std::vector<TimeEnergy> envpipe_points(const reproduction::EmulatedCase& plans) {
+  if (!plans.envpipe()) return {};
+  return {{plans.envpipe()->time, plans.envpipe()->energy}};
+}
+
 /// Names and looks of the paper's plans (planned and realized), ours, the bound, the published EnvPipe, and our
 /// computation of the baselines.
 struct Method {
@@ -52,30 +86,35 @@ struct Method {
   std::function<std::optional<double>(const reproduction::EmulatedCase::CaseSavings&)> saving_pct;
   std::function<std::optional<reproduction::EmulatedCase::Shares>(const reproduction::EmulatedCase::OfCluster&)>
       of_cluster;
+  std::function<std::vector<TimeEnergy>(const reproduction::EmulatedCase&)> points;  ///< fastest first; none: no plan
 };
 
 const std::vector<Method>& methods() {
-  using CaseSavings = reproduction::EmulatedCase::CaseSavings;
-  using Cluster = reproduction::EmulatedCase::OfCluster;
+  using Plans = reproduction::EmulatedCase;
+  using CaseSavings = Plans::CaseSavings;
+  using Cluster = Plans::OfCluster;
   static const std::vector<Method> all = [] {
     std::vector<Method> made{
         {"paper_planned", report::variant_of(report::look_of("perseus")),
-         [](const CaseSavings& s) { return s.paper_planned_pct; }, [](const Cluster& c) { return c.paper_planned; }},
+         [](const CaseSavings& s) { return s.paper_planned_pct; }, [](const Cluster& c) { return c.paper_planned; },
+         planned_points},
         {"paper_realized", report::look_of("perseus"), [](const CaseSavings& s) { return s.paper_realized_pct; },
-         [](const Cluster& c) { return c.paper_realized; }},
+         [](const Cluster& c) { return c.paper_realized; },
+         [](const Plans& plans) { return points_of(plans.paper_realized()); }},
         {"ours_realized", report::look_of("exact"), [](const CaseSavings& s) { return s.ours_realized_pct; },
-         [](const Cluster& c) { return c.ours_realized; }},
+         [](const Cluster& c) { return c.ours_realized; }, [](const Plans& plans) { return points_of(plans.ours()); }},
         {"bound", report::look_of("bound"), [](const CaseSavings& s) { return s.bound_pct; },
-         [](const Cluster& c) { return c.bound; }},
+         [](const Cluster& c) { return c.bound; }, bound_points},
         {"envpipe", report::variant_of(report::look_of("envpipe")), [](const CaseSavings& s) { return s.envpipe_pct; },
-         [](const Cluster& c) { return c.envpipe; }},
+         [](const Cluster& c) { return c.envpipe; }, envpipe_points},
     };
     for (std::size_t k = 0; k < baselines::baseline_methods().size(); ++k) {
       const baselines::BaselineMethod& method = baselines::baseline_methods()[k];
       if (is_reference(method)) continue;
       made.push_back({column_of(method), report::look_of(method.name),
                       [k](const CaseSavings& s) { return s.baselines_pct[k]; },
-                      [k](const Cluster& c) { return c.baselines[k]; }});
+                      [k](const Cluster& c) { return c.baselines[k]; },
+                      [k](const Plans& plans) { return points_of(plans.baselines()[k]); }});
     }
     return made;
   }();
@@ -95,11 +134,6 @@ std::vector<std::vector<const ReproducedCase*>> by_model_and_gpu(const std::vect
 int pipelines(const ReproducedCase& c) { return kGlobalBatchSize / c.microbatches; }
 int gpus(const ReproducedCase& c) { return pipelines(c) * c.stages * kTensorParallel; }
 
-struct TimeEnergy {
-  Seconds time;
-  Joules energy;
-};
-
 /// At most kMaxPointsPerFrontier of them, evenly spread, the ends always.
 std::vector<TimeEnergy> thinned(const std::vector<TimeEnergy>& all) {
   if (all.size() <= kMaxPointsPerFrontier) return all;
@@ -110,51 +144,6 @@ std::vector<TimeEnergy> thinned(const std::vector<TimeEnergy>& all) {
   return some;
 }
 
-/// One method's frontier of time and energy at that time, fastest first.
-struct NamedFrontier {
-  std::string method;
-  report::SeriesLook look;
-  std::vector<TimeEnergy> points;
-};
-
-std::vector<TimeEnergy> points_of(const model::Frontier& frontier) {
-  std::vector<TimeEnergy> points;
-  for (const model::FrontierPoint& p : frontier.points) points.push_back({p.time, p.energy});
-  std::ranges::reverse(points);
-  return points;
-}
-
-std::vector<NamedFrontier> frontiers_of(const ReproducedCase& c) {
-  const reproduction::EmulatedCase& plans = c.plans;
-  std::vector<TimeEnergy> planned;
-  for (const planner::PerseusStep& s : plans.paper().steps()) planned.push_back({s.planned_time, s.planned_energy});
-  std::ranges::reverse(planned);
-  if (planned.size() > 1) planned.pop_back();  // the starting schedule is not part of the published frontier
-
-  const Watts blocking = (plans.all_max().energy - plans.all_max().effective_energy) / plans.all_max().time;
-  std::vector<TimeEnergy> bound;
-  for (const model::BoundVertex& v : plans.ours().bound.vertices) {
-    bound.push_back({v.time, v.effective_energy + blocking * v.time});
-  }
-  std::vector<NamedFrontier> all{
-      {"paper_planned", report::variant_of(report::look_of("perseus")), thinned(planned)},
-      {"paper_realized", report::look_of("perseus"), thinned(points_of(plans.paper_realized()))},
-      {"ours_realized", report::look_of("exact"), thinned(points_of(plans.ours()))},
-      {"bound", report::look_of("bound"), thinned(bound)}};
-  if (plans.envpipe()) {
-    all.push_back({"envpipe",
-                   report::variant_of(report::look_of("envpipe")),
-                   {{plans.envpipe()->time, plans.envpipe()->energy}}});
-  }
-  for (std::size_t k = 0; k < baselines::baseline_methods().size(); ++k) {
-    const baselines::BaselineMethod& method = baselines::baseline_methods()[k];
-    if (is_reference(method)) continue;
-    const model::Frontier& frontier = plans.baselines()[k];
-    if (!frontier.points.empty()) all.push_back({column_of(method), report::look_of(method.name), points_of(frontier)});
-  }
-  return all;
-}
-
 std::string panel_title(const ReproducedCase& c) {
   return fmt::format("{} microbatches, {} GPUs", c.microbatches, gpus(c));
 }
@@ -163,10 +152,12 @@ std::string frontier_picture(const std::vector<const ReproducedCase*>& group) {
   std::vector<report::ChartPanel> panels;
   for (const ReproducedCase* c : group) {
     report::ChartPanel panel{panel_title(*c), {}, c->plans.all_max().time.value(), "all at maximum clock"};
-    for (const NamedFrontier& frontier : frontiers_of(*c)) {
-      report::ChartSeries series{spoken(frontier.method), frontier.look};
-      for (const TimeEnergy& p : frontier.points) series.points.push_back({p.time.value(), p.energy.value()});
-      panel.series.push_back(std::move(series));
+    for (const Method& method : methods()) {
+      report::ChartSeries series{spoken(method.name), method.look};
+      for (const TimeEnergy& p : thinned(method.points(c->plans))) {
+        series.points.push_back({p.time.value(), p.energy.value()});
+      }
+      if (!series.points.empty()) panel.series.push_back(std::move(series));
     }
     panels.push_back(std::move(panel));
   }
@@ -313,10 +304,10 @@ std::string frontiers_csv(const std::vector<ReproducedCase>& cases) {
   for (const ReproducedCase& c : cases) {
     text += fmt::format("{},{},{},all_maximum_clock,{:.9g},{:.9g}\n", c.model, c.gpu, c.microbatches,
                         c.plans.all_max().time.value(), c.plans.all_max().energy.value());
-    for (const NamedFrontier& frontier : frontiers_of(c)) {
-      for (const TimeEnergy& p : frontier.points) {
-        text += fmt::format("{},{},{},{},{:.9g},{:.9g}\n", c.model, c.gpu, c.microbatches, frontier.method,
-                            p.time.value(), p.energy.value());
+    for (const Method& method : methods()) {
+      for (const TimeEnergy& p : thinned(method.points(c.plans))) {
+        text += fmt::format("{},{},{},{},{:.9g},{:.9g}\n", c.model, c.gpu, c.microbatches, method.name, p.time.value(),
+                            p.energy.value());
       }
     }
   }
