@@ -34,22 +34,28 @@ CLI::App* add_group(CLI::App& app, const std::string& name, const std::string& m
   return group;
 }
 
-CLI::App* add_action(CLI::App& group, Command& command, const std::string& name, const std::string& meaning,
-                     std::function<Result<http::HttpCall>()> make, const std::shared_ptr<std::string>& job) {
+CLI::App* add_server_action(CLI::App& group, Command& command, const std::string& name, const std::string& meaning,
+                            std::function<Result<int>(const http::HttpPeer&)> run) {
   auto* action = group.add_subcommand(name, meaning);
   const auto peer = add_server_options(*action);
   add_json_flag(*action, command);
-  set_run(*action, command, [peer, job, make = std::move(make), &command]() -> Result<int> {
+  set_run(*action, command, [peer, run = std::move(run)] { return run(*peer); });
+  return action;
+}
+
+CLI::App* add_action(CLI::App& group, Command& command, const std::string& name, const std::string& meaning,
+                     std::function<Result<http::HttpCall>()> make, const std::shared_ptr<std::string>& job) {
+  const auto run = [job, make = std::move(make), &command](const http::HttpPeer& peer) -> Result<int> {
     if (job != nullptr && !job->empty()) {
-      auto meant = job_meant(*peer, *job);
+      auto meant = job_meant(peer, *job);
       if (!meant) return meant.error();
       *job = *std::move(meant);
     }
     const auto call = make();
     if (!call) return call.error();
-    return print_answer(*peer, call_server(*peer, *call), command.json);
-  });
-  return action;
+    return print_answer(peer, call_server(peer, *call), command.json);
+  };
+  return add_server_action(group, command, name, meaning, run);
 }
 
 CLI::App* add_list_action(CLI::App& group, Command& command, const std::string& name, const std::string& meaning,

@@ -25,6 +25,11 @@ inline constexpr const char* kJobMeaning = "Id or name of the job, or the beginn
 /// A command that has actions.
 CLI::App* add_group(CLI::App& app, const std::string& name, const std::string& meaning, const std::string& examples);
 
+/// An action with the options of a server, which prints what `run` makes of it.
+CLI::App* add_server_action(CLI::App& group, Command& command, const std::string& name, const std::string& meaning,
+                            std::function<Result<int>(const http::HttpPeer&)> run);
+
+/// The same of one request, whose answer is printed.
 /// `job`: an argument of the action that becomes the id of the job it means before `make` is called; may be empty.
 CLI::App* add_action(CLI::App& group, Command& command, const std::string& name, const std::string& meaning,
                      std::function<Result<http::HttpCall>()> make, const std::shared_ptr<std::string>& job = {});

@@ -256,21 +256,20 @@ void add_straggler(CLI::App& app, Command& command) {
   add_value(*set, "--degree X", notice->straggler.degree, "Degree: how many times slower than normal",
             number_within(1, policies::kMaxDegree, ""))
       ->required();
-  auto* withdraw = group->add_subcommand("withdraw", "Withdraw a notice, or all notices of a target");
-  const auto peer = add_server_options(*withdraw);
-  add_json_flag(*withdraw, command);
-  add_target_options(*withdraw, notice->straggler);
-  withdraw->add_option("JOB", notice->straggler.job, kJobMeaning);
-  withdraw->add_option("NOTICE", notice->id, "Id of the notice, as 'list' prints it");
-  set_run(*withdraw, command, [peer, notice, &command]() -> Result<int> {
-    const auto calls = withdraw_calls(*peer, *notice);
+  const auto withdraw_all = [notice, &command](const http::HttpPeer& peer) -> Result<int> {
+    const auto calls = withdraw_calls(peer, *notice);
     if (!calls) return calls.error();
     for (const http::HttpCall& call : *calls) {
-      auto printed = print_answer(*peer, call_server(*peer, call), command.json);
+      auto printed = print_answer(peer, call_server(peer, call), command.json);
       if (!printed || *printed != 0) return printed;
     }
     return 0;
-  });
+  };
+  auto* withdraw =
+      add_server_action(*group, command, "withdraw", "Withdraw a notice, or all notices of a target", withdraw_all);
+  add_target_options(*withdraw, notice->straggler);
+  withdraw->add_option("JOB", notice->straggler.job, kJobMeaning);
+  withdraw->add_option("NOTICE", notice->id, "Id of the notice, as 'list' prints it");
 }
 
 void add_policy_list(CLI::App& group, Command& command, const std::shared_ptr<PolicyChange>& change) {

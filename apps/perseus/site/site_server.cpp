@@ -230,11 +230,23 @@ Result<LimitedSite> with_limit(const std::string& document, const NewLimit& limi
 }
 
 void add_limit(CLI::App& group, Command& command) {
-  auto* action =
-      group.add_subcommand("limit", "Set the limit of a domain until a time, or for good in place of its later limits");
-  const auto peer = add_server_options(*action);
-  add_json_flag(*action, command);
   auto limit = std::make_shared<NewLimit>();
+  const auto set_limit = [limit, &command](const http::HttpPeer& peer) -> Result<int> {
+    const double now_s = SystemClock().now_s();
+    std::size_t removed = 0;
+    const auto answer = change_site(peer, [&](const std::string& document) -> Result<std::string> {
+      auto changed = with_limit(document, *limit, now_s);
+      if (!changed) return changed.error();
+      removed = changed->removed;
+      return std::move(changed->document);
+    });
+    if (!answer || command.json || removed == 0) return print_answer(peer, answer, command.json);
+    print(fmt::format("done: {} later step{} removed\n", removed, removed == 1 ? "" : "s"));
+    return 0;
+  };
+  auto* action =
+      add_server_action(group, command, "limit",
+                        "Set the limit of a domain until a time, or for good in place of its later limits", set_limit);
   action->add_option("DOMAIN", limit->domain, "Name of the domain")->required();
   action->add_option("WATTS", limit->watts, "Limit as metered")
       ->required()
@@ -243,19 +255,6 @@ void add_limit(CLI::App& group, Command& command) {
   add_value(*action, "--from TIME", limit->from_s, "Unix time at which it begins; default: now", instants);
   add_value(*action, "--until TIME", limit->until_s,
             "Unix time at which the limits of before apply again; default: never, later limits are removed", instants);
-  set_run(*action, command, [peer, limit, &command]() -> Result<int> {
-    const double now_s = SystemClock().now_s();
-    std::size_t removed = 0;
-    const auto answer = change_site(*peer, [&](const std::string& document) -> Result<std::string> {
-      auto changed = with_limit(document, *limit, now_s);
-      if (!changed) return changed.error();
-      removed = changed->removed;
-      return std::move(changed->document);
-    });
-    if (!answer || command.json || removed == 0) return print_answer(*peer, answer, command.json);
-    print(fmt::format("done: {} later step{} removed\n", removed, removed == 1 ? "" : "s"));
-    return 0;
-  });
 }
 
 void add_meter(CLI::App& group, Command& command) {
@@ -295,25 +294,22 @@ Result<std::string> site_shown(const Result<std::string>& document) {
 
 void add_site_set(CLI::App& group, Command& command) {
   auto file = std::make_shared<std::string>();
-  auto* action = group.add_subcommand("set", "Set the power limits that a server keeps; replaces all of them");
-  const auto peer = add_server_options(*action);
-  add_json_flag(*action, command);
-  action->add_option("FILE.toml", *file, "Domains, limits and hosts; see docs/power.md")->required();
-  set_run(*action, command, [peer, file, &command]() -> Result<int> {
-    const auto call = set_call(*file);
-    if (!call) return call.error();
-    return print_answer(*peer, call_server_with(*file, *peer, *call), command.json);
-  });
+  add_server_action(group, command, "set", "Set the power limits that a server keeps; replaces all of them",
+                    [file, &command](const http::HttpPeer& peer) -> Result<int> {
+                      const auto call = set_call(*file);
+                      if (!call) return call.error();
+                      return print_answer(peer, call_server_with(*file, peer, *call), command.json);
+                    })
+      ->add_option("FILE.toml", *file, "Domains, limits and hosts; see docs/power.md")
+      ->required();
 }
 
 void add_site_show(CLI::App& group, Command& command) {
-  auto* action = group.add_subcommand("show", "Show the power limits of a server");
-  const auto peer = add_server_options(*action);
-  add_json_flag(*action, command);
-  set_run(*action, command, [peer, &command]() -> Result<int> {
-    const auto document = call_server(*peer, {"GET", "/v1/site", ""});
-    return print_answer(*peer, command.json ? document : site_shown(document), command.json);
-  });
+  add_server_action(group, command, "show", "Show the power limits of a server",
+                    [&command](const http::HttpPeer& peer) {
+                      const auto document = call_server(peer, {"GET", "/v1/site", ""});
+                      return print_answer(peer, command.json ? document : site_shown(document), command.json);
+                    });
 }
 
 ListForm status_form() {
