@@ -8,7 +8,6 @@
 #include <set>
 #include <vector>
 
-#include "demo/sample_profile_text.h"
 #include "io/formats/profile_csv.h"
 #include "plan/pipeline.h"
 #include "planning/checker/plan_run.h"

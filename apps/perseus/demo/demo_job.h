@@ -6,12 +6,12 @@
 //          time scale), its computation DAG, and its iteration at maximum clock.
 // Errors:  those of reading the profile, of the schedule (instructions that the profile lacks and that cannot be
 //          derived) and of the shape; usage: more workers than kMostWorkers.
-// Cost:    O(DAG).
 #pragma once
 
 #include <boost/json/array.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "planning/model/computation_dag.h"
@@ -59,6 +59,8 @@ struct DemoJob {
 inline constexpr int kMostWorkers = 128;  ///< processes, and two helpers each
 
 Result<DemoJob> demo_job(const DemoOptions& options);
+/// data/sample_profile.csv, part of the program so that `perseus demo` needs no other file.
+std::string_view sample_profile_text();
 /// Name of the profile; the sample unless the options give one.
 std::string profile_file_of(const DemoOptions& options);
 

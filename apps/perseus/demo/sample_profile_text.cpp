@@ -1,6 +1,5 @@
-#include "demo/sample_profile_text.h"
-
 #include "base/embed.h"
+#include "demo/demo_job.h"
 
 namespace perseus::cli {
 

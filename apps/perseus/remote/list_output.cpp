@@ -80,9 +80,7 @@ std::string value_text(const ListColumn& column, const json::value& value) {
 }
 
 bool is_estimated(const json::value& row, const ListColumn& column) {
-  if (column.other.empty()) return true;
-  const json::value* const part = member_of(row, column.other);
-  return part != nullptr && part->is_number() && part->to_number<double>() != 0;
+  return column.other.empty() || number_in(row, column.other).value_or(0) != 0;
 }
 
 bool is_true(const json::value& row, const ListColumn& column) {
@@ -93,10 +91,8 @@ bool is_true(const json::value& row, const ListColumn& column) {
 /// By more than rounding.
 bool is_over(const json::value& row, const ListColumn& column) {
   constexpr double rounding = 1 + 1e-6;
-  const json::value* const value = member_of(row, column.member);
-  const json::value* const bound = member_of(row, column.other);
-  return value != nullptr && bound != nullptr && value->is_number() && bound->is_number() &&
-         value->to_number<double>() > bound->to_number<double>() * rounding;
+  const auto value = number_in(row, column.member), bound = number_in(row, column.other);
+  return value && bound && *value > *bound * rounding;
 }
 
 /// No text, or no clock.

@@ -1,6 +1,5 @@
-#include "serve/openapi_text.h"
-
 #include "base/embed.h"
+#include "serve/server_process.h"
 
 namespace perseus::cli {
 

@@ -13,7 +13,6 @@
 #include "base/error_table.h"
 #include "command_line/command.h"
 #include "io/report/dashboard.h"
-#include "serve/openapi_text.h"
 #include "serve/server_store.h"
 #include "serve/stop_signals.h"
 #include "server/routes/standby.h"

@@ -38,6 +38,9 @@
 
 namespace perseus::cli {
 
+/// docs/openapi.json, as it was when this program was built.
+std::string_view openapi_text();
+
 /// Where the settings come from, besides the environment.
 struct ServeOptions {
   std::map<std::string, std::string> flags;

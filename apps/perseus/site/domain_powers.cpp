@@ -7,7 +7,9 @@
 
 #include "base/percent_encode.h"
 #include "io/formats/json_reader.h"
+#include "remote/answer_members.h"
 #include "remote/server_call.h"
+#include "site/domain_limits.h"
 
 namespace perseus::cli {
 namespace {
@@ -17,20 +19,13 @@ using formats::JsonReader;
 
 constexpr double kMinutesKept_s = 23.5 * 3600;
 
-double number_or(JsonFields& fields, std::string_view member, double otherwise) {
-  const auto value = fields.optional(member);
-  const auto number = value ? value->number() : Result<double>(otherwise);
-  return number ? *number : otherwise;
-}
-
 /// What a watt of an accelerator is at the meter.
 Result<double> meter_per_accelerator(const http::HttpPeer& server) {
   const auto body = call_server(server, {"GET", "/v1/site", ""});
   if (!body) return body.error();
-  const auto document = formats::parse_json(*body, "GET /v1/site");
-  if (!document) return Error{ErrorCode::unavailable, document.error().message};
-  JsonFields site(document->root());
-  return number_or(site, "pue", 1) / number_or(site, "supply_efficiency", 1);
+  const auto site = site_in(*body);
+  if (!site) return site.error();
+  return number_in(*site, "pue").value_or(1) / number_in(*site, "supply_efficiency").value_or(1);
 }
 
 Result<openadr::DrawnStep> step_of(const JsonReader& entry, double step_s, double meter_per_accelerator) {
