@@ -3,7 +3,6 @@
 // Input:   the files that this process has read so far (io/formats/file.h): call it when all input is read.
 // Output:  facts for reports and plan files. The command line is one that a shell reads back. The time is
 //          $SOURCE_DATE_EPOCH if that is set, so that results can be reproduced byte for byte.
-// Threads: any.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -2,7 +2,6 @@
 //
 // Output:  terminal_size(): nothing if the descriptor is no terminal or has no size.
 //          cut_line(): at most that many columns, with "..." in place of what is cut.
-// Threads: any.
 #pragma once
 
 #include <cstddef>

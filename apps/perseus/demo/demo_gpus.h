@@ -3,7 +3,6 @@
 // Input:   the job; a scratch folder for their files.
 // Output:  files for the workers; limits of their power.
 // Errors:  cannot_write; unavailable if a clock stays locked.
-// Cost:    a file per GPU.
 #pragma once
 
 #include <sys/types.h>

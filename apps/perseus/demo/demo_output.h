@@ -7,7 +7,6 @@
 //           timeline.svg        the first picture of report.html
 // Input:   the measurements.
 // Errors:  cannot_write.
-// Cost:    O(computations).
 #pragma once
 
 #include <filesystem>

@@ -6,7 +6,6 @@
 // Errors:  unavailable naming the process that ended (server, worker, helper) and how, the event that did not come in
 //          time, or the interrupt (the caller holds an InterruptGuard); cannot_write. However run() ends, tidy() and
 //          stop_server() leave no process and no locked clock; the destructor does the same, and kills.
-// Cost:    that of the training.
 #pragma once
 
 #include <memory>

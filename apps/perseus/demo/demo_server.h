@@ -3,7 +3,6 @@
 // Input:   a program, the scratch folder for its database and log.
 // Output:  answers as JSON.
 // Errors:  unavailable: it did not start, has ended (and how), is stopped by a signal, or did not answer.
-// Cost:    a process.
 // Threads: one; a call waits on a second one.
 #pragma once
 

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
-
 #include "base/standard_streams.h"
 #include "command_line/terminal_size.h"
 

@@ -4,7 +4,6 @@
 // Output:  iterations, also only those that ran one plan from beginning to end.
 // Errors:  unavailable naming the process that ended or is stopped (server, worker, helper), or that no plan is in
 //          force; the interrupt.
-// Cost:    that of the training.
 #pragma once
 
 #include <sys/types.h>

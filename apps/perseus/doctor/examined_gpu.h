@@ -2,7 +2,6 @@
 //
 // Input:   a selector, see training/device/gpu.h.
 // Output:  the result of each query, or why it failed.
-// Errors:  none: they are results.
 // Cost:    the time to watch the energy counter; for the test, 40 clock changes.
 // Threads: several GPUs at once; the test one GPU at a time.
 #pragma once

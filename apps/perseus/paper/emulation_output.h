@@ -5,7 +5,6 @@
 //          segments.csv; and for a sweep scaling.csv and scaling_strong.svg, scaling_weak.svg: into a directory,
 //          whole or not at all. Tables for the terminal.
 // Errors:  cannot_write.
-// Cost:    O(segments + rows).
 #pragma once
 
 #include <boost/json/object.hpp>

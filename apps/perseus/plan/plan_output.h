@@ -10,7 +10,6 @@
 //           DIR/report.html                    charts and tables; frontier.svg and timeline.svg are its pictures
 //           DIR/trace.json                     the timelines for ui.perfetto.dev
 // Errors:  cannot_write.
-// Cost:    proportional to the bytes written.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -2,7 +2,6 @@
 //
 // Output:  a job, what slows it down, and how far its replay is from the timeline.
 // Errors:  those of the readers and of understand(); usage: a file given twice.
-// Threads: pure but for the files.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -7,7 +7,6 @@
 // Output:  the options of a pipeline for this job; its files for `trace --out`: profile.csv, constants.json and, where
 //          the order has no name, schedule.csv.
 // Errors:  those of reading the profile; an unknown GPU; usage: a profile without one of the job's instructions.
-// Threads: pure but for the files.
 #pragma once
 
 #include <string>

@@ -3,7 +3,6 @@
 // Input:   a path; white space at the end of the file is ignored.
 // Output:  the secret: ASCII without spaces.
 // Errors:  those of reading; usage with the path, never with the content.
-// Threads: any.
 #pragma once
 
 #include <string>

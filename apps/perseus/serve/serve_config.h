@@ -6,7 +6,6 @@
 // Output:  the settings.
 // Errors:  usage naming the source of the value, the value and the allowed ones; also for a key in the file that is
 //          not in the table.
-// Threads: any.
 #pragma once
 
 #include <functional>

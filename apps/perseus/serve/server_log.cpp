@@ -21,7 +21,6 @@
 #include <utility>
 
 #include "base/json_writer.h"
-#include "command_line/command.h"
 
 namespace perseus::cli {
 namespace {

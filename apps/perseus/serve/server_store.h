@@ -3,7 +3,6 @@
 // Input:   a directory for SQLite (created if missing), or a PostgreSQL URL.
 // Output:  the store.
 // Errors:  the store's, cannot_write for a directory that cannot be created.
-// Cost:    opening.
 // Threads: as server/store/store.h.
 #pragma once
 

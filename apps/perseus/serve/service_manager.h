@@ -4,7 +4,6 @@
 // Output:  datagrams "READY=1", "WATCHDOG=1", "STOPPING=1", each with a line for `systemctl status`. Nothing without
 //          a service manager.
 // Errors:  none: a manager that does not listen is ignored.
-// Cost:    a datagram each.
 // Source:  sd_notify(3), "Notes"; sd_watchdog_enabled(3).
 #pragma once
 

@@ -7,7 +7,6 @@
 //          kMostTries times.
 // Errors:  the server's; not_found with the names of the domains.
 // Cost:    one call to read, two to replace, per try.
-// Threads: any.
 #pragma once
 
 #include <boost/json/object.hpp>

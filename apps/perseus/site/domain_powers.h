@@ -7,7 +7,6 @@
 // Output:  by start; steps without readings are absent.
 // Errors:  the server's; unavailable: its answer is not as documented.
 // Cost:    two calls; more for more than 10,000 steps.
-// Threads: any.
 #pragma once
 
 #include <string>

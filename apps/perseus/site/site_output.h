@@ -2,7 +2,6 @@
 //
 // Input:   a planned site, its intervals, what-if curves.
 // Output:  watts of the accelerators, and as metered where the name says so; percent of full speed.
-// Errors:  those of the file system.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -2,7 +2,6 @@
 //
 // Input:   a day, its description, and its runs with their figures, optimum first.
 // Output:  watts of the accelerators; rates of full speed.
-// Errors:  those of the file system.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -3,7 +3,6 @@
 // Input:   a pipeline and the size of the job.
 // Output:  the table as text and as JSON.
 // Errors:  those of read_pipeline() and of the planner; usage: a number of GPUs that is no multiple of a pipeline's.
-// Cost:    that of planning.
 #pragma once
 
 #include <CLI/CLI.hpp>
