@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/json/value.hpp>
+#include <boost/json/object.hpp>
 #include <exception>
 #include <memory>
 #include <new>
@@ -17,7 +17,6 @@
 #include "command_line/help_formatter.h"
 #include "command_line/origin.h"
 #include "command_line/usage_message.h"
-#include "io/formats/boost_json_text.h"
 
 namespace {
 
@@ -28,10 +27,7 @@ int fail(std::string_view code, int exit_code, std::string_view full_message, bo
   constexpr std::size_t longest = 2000;  // it may quote a file
   std::string message = terminal_text(full_message.substr(0, longest));
   if (full_message.size() > longest) message += fmt::format("... ({} bytes more)", full_message.size() - longest);
-  if (json) {
-    const boost::json::value value{{"error", {{"code", code}, {"message", message}, {"exit_code", exit_code}}}};
-    print(formats::json_text(value) + "\n");
-  }
+  if (json) { print_json({{"error", {{"code", code}, {"message", message}, {"exit_code", exit_code}}}}); }
   write_error(fmt::format("perseus: {}\n", message));
   return exit_code;
 }

@@ -10,6 +10,7 @@
 #include "base/error_table.h"
 #include "base/standard_streams.h"
 #include "base/terminal_text.h"
+#include "io/formats/boost_json_text.h"
 #include "io/formats/number.h"
 #include "io/formats/transfer_latency_text.h"
 #include "planning/model/make_schedule.h"
@@ -83,6 +84,8 @@ void print_drawing(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }
+
+void print_json(const boost::json::object& object) { print(formats::json_text(object) + "\n"); }
 
 void note(std::string_view text) { write_error(fmt::format("perseus: note: {}\n", line_text(text))); }
 

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <boost/json/fwd.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -108,6 +109,8 @@ CLI::Option* add_transfer_latency(CLI::App& app, const std::string& description,
 void print(std::string_view text);
 /// The same for text with the program's own control characters.
 void print_drawing(std::string_view text);
+/// The object of --json, on a line.
+void print_json(const boost::json::object& object);
 /// Writes "perseus: note: ..." to standard error.
 void note(std::string_view text);
 

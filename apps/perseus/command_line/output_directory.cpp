@@ -161,6 +161,10 @@ Status write_files(const OutputDirectory& directory, const std::vector<ResultFil
   return Ok{};
 }
 
+std::string written_text(const fs::path& directory, std::string_view page) {
+  return fmt::format("written to {0}; to look at: {0}/{1}\n", directory.string(), page);
+}
+
 Status check_output(const fs::path& target, const OutputDirectory::IsOurs& is_ours) {
   if (target.empty()) return Ok{};
   const Result<OutputDirectory> probe = OutputDirectory::create(target, is_ours);

@@ -76,6 +76,9 @@ struct ResultFile {
 /// Writes the files; stops after an interrupt.
 Status write_files(const OutputDirectory& directory, const std::vector<ResultFile>& files);
 
+/// "written to DIR; to look at: DIR/report.html\n"
+std::string written_text(const std::filesystem::path& directory, std::string_view page);
+
 /// Fails before a long computation if DIR cannot be written; "" stands for no directory.
 Status check_output(const std::filesystem::path& target, const OutputDirectory::IsOurs& is_ours);
 /// False after an interrupt, which leaves nothing (the caller holds an InterruptGuard).

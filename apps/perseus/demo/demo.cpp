@@ -9,6 +9,7 @@
 #include "command_line/command.h"
 #include "command_line/interrupt.h"
 #include "command_line/origin.h"
+#include "command_line/output_directory.h"
 #include "demo/demo_run.h"
 #include "demo/power_story.h"
 #include "io/formats/number.h"
@@ -76,14 +77,20 @@ std::vector<report::ReportFact> facts_of(const DemoOptions& o, const PowerMeasur
           {"time scale", scale_text(*o.time_scale)}};
 }
 
-/// Runs a story; however it ends, no process is left and no clock locked. `complete` adds what the run does not know
-/// and returns the exit code.
-template <class Make, class Complete, class Write, class Text>
-Result<int> run_story(const DemoOptions& options, const Make& make, const Complete& complete, const Write& write,
-                      const Text& text) {
-  std::optional<Error> failed;
-  bool is_tidy = false, written = false;
+/// What is left of a story once it is over.
+struct Told {
+  bool written = false;
   int exit_code = 0;
+  std::string text;
+};
+
+/// Runs a story; however it ends, no process is left and no clock locked. `tell` adds what the run does not know, and
+/// writes the files.
+template <class Make, class Tell>
+Result<int> run_story(const DemoOptions& options, const Make& make, const Tell& tell) {
+  std::optional<Error> failed;
+  bool is_tidy = false;
+  Told told;
   {
     const InterruptGuard guard;
     const auto scratch = DemoScratch::create(options.scratch);
@@ -95,28 +102,23 @@ Result<int> run_story(const DemoOptions& options, const Make& make, const Comple
     is_tidy = tidy.ok();
     if (!tidy && (!failed || InterruptGuard::interrupted())) failed = tidy.error();
     if (!failed && !InterruptGuard::interrupted()) {
-      exit_code = complete(*measured, is_tidy);
-      const Result<bool> whole = write(*measured);
-      if (!whole) failed = whole.error();
-      written = whole && *whole;
+      Result<Told> all = tell(*measured, is_tidy);
+      if (!all) failed = all.error();
+      if (all) told = *std::move(all);
     }
-    if (written) print(text(*measured));
-    if (written && options.server_port) run->keep_server();
+    if (told.written) print(told.text);
+    if (told.written && options.server_port) run->keep_server();
     run->stop_server();
-    if (written && options.server_port) return exit_code;  // Ctrl-C is the regular end here
+    if (told.written && options.server_port) return told.exit_code;  // Ctrl-C is the regular end here
   }
   if (InterruptGuard::interrupted()) {
     write_error(fmt::format("perseus: interrupted; the training has ended, {}, {}\n",
                             is_tidy ? "no clock is locked" : failed->message,
-                            written ? "all was written" : "nothing was written"));
+                            told.written ? "all was written" : "nothing was written"));
   }
   die_if_interrupted();
   if (failed) return *failed;
-  return exit_code;
-}
-
-std::string written_text(const DemoOptions& options) {
-  return fmt::format("written to {0}; to look at: {0}/report.html\n", options.out);
+  return told.exit_code;
 }
 
 Result<int> run_demo(const DemoOptions& options, bool as_json) {
@@ -127,16 +129,17 @@ Result<int> run_demo(const DemoOptions& options, bool as_json) {
   say_what_is_assumed(options, *job);
   return run_story(
       options, [&](const DemoScratch& scratch) { return demo_run(options, *job, scratch); },
-      [&](DemoMeasurement& m, bool /*is_tidy*/) {
+      [&](DemoMeasurement& m, bool /*is_tidy*/) -> Result<Told> {
         m.title = fmt::format("{} x {} simulated GPUs", options.replicas, job->dag.num_ranks());
         m.facts = facts_of(options, *job);
         m.origin = origin;
         m.replicas = options.replicas;
         m.known_profile = options.known_profile;
-        return 0;
-      },
-      [&](const DemoMeasurement& m) { return write_demo_output(options.out, job->dag, m); },
-      [&](const DemoMeasurement& m) { return as_json ? demo_summary_json(m) : demo_table(m) + written_text(options); });
+        const Result<bool> written = write_demo_output(options.out, job->dag, m);
+        if (!written) return written.error();
+        return Told{*written, 0,
+                    as_json ? demo_summary_json(m) : demo_table(m) + written_text(options.out, "report.html")};
+      });
 }
 
 /// Exit code 0 if the verdict holds, 1 if it does not; both with all results.
@@ -145,15 +148,14 @@ Result<int> run_power_demo(const DemoOptions& options, bool as_json) {
   if (const Status writable = check_power_output(options.out); !writable) return writable.error();
   return run_story(
       options, [&](const DemoScratch& scratch) { return power_story(options, scratch); },
-      [&](PowerMeasurement& m, bool is_tidy) {
+      [&](PowerMeasurement& m, bool is_tidy) -> Result<Told> {
         m.clocks_given_back = is_tidy;
         m.facts = facts_of(options, m);
         m.origin = origin;
-        return story_holds(m) ? 0 : 1;
-      },
-      [&](const PowerMeasurement& m) { return write_power_output(options.out, m); },
-      [&](const PowerMeasurement& m) {
-        return as_json ? power_summary_json(m) : power_text(m) + written_text(options);
+        const Result<bool> written = write_power_output(options.out, m);
+        if (!written) return written.error();
+        return Told{*written, story_holds(m) ? 0 : 1,
+                    as_json ? power_summary_json(m) : power_text(m) + written_text(options.out, "report.html")};
       });
 }
 

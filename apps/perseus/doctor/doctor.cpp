@@ -14,7 +14,6 @@
 #include "command_line/command.h"
 #include "command_line/interrupt.h"
 #include "doctor/examined_gpu.h"
-#include "io/formats/boost_json_text.h"
 #include "training/clock_control/daemon_protocol.h"
 #include "training/clock_control/lease.h"
 #include "training/clock_control/process_state.h"
@@ -350,9 +349,7 @@ Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
       driver_list.push_back(json::object{{"name", driver.name}, {"present", driver.present}, {"words", driver.words}});
     }
     for (const ExaminedGpu& gpu : gpus) gpu_list.push_back(json_of(gpu));
-    print(formats::json_text(json::object{
-              {"drivers", driver_list}, {"gpus", gpu_list}, {"warnings", warning_list}, {"verdict", verdict}}) +
-          "\n");
+    print_json({{"drivers", driver_list}, {"gpus", gpu_list}, {"warnings", warning_list}, {"verdict", verdict}});
   } else {
     for (const device::DriverPresence& driver : drivers) {
       print(fmt::format("{:<8}  {}{}\n", driver.name, driver.present ? "" : "none: ", driver.words));

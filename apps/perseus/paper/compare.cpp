@@ -18,7 +18,6 @@
 #include "command_line/progress.h"
 #include "command_line/records.h"
 #include "command_line/terminal_size.h"
-#include "io/formats/boost_json_text.h"
 #include "io/formats/plan_file.h"
 #include "io/report/comparison.h"
 #include "io/report/timeline.h"
@@ -241,7 +240,7 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
   if (as_json) {
     json::object all = json_report(*pipeline, *methods, pairs, doubts);
     if (!options.out.empty()) all["out"] = options.out;
-    print(formats::json_text(all) + "\n");
+    print_json(all);
     return 0;
   }
   print(lines_of(pipeline->facts) + "\n" + text_of(report::method_rows(input), output_columns()) + "\n" +
@@ -256,7 +255,7 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
   for (const report::ComparedMethod& method : *methods) {
     if (!method.note.empty()) print(fmt::format("{}: {}\n", method.name, method.note));
   }
-  if (!options.out.empty()) print(fmt::format("written to {0}; to look at: {0}/comparison.html\n", options.out));
+  if (!options.out.empty()) print(written_text(options.out, "comparison.html"));
   return 0;
 }
 

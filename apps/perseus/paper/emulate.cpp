@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "command_line/command.h"
+#include "command_line/output_directory.h"
 #include "command_line/progress.h"
-#include "io/formats/boost_json_text.h"
 #include "io/formats/profile_csv.h"
 #include "io/formats/scenario_toml.h"
 #include "paper/emulation_output.h"
@@ -244,11 +244,11 @@ Result<int> run_emulate(const EmulateOptions& options, bool as_json) {
   if (!report) return report.error();
   if (Status written = write_emulation(options.out, *report); !written) return written.error();
   if (as_json) {
-    print(formats::json_text(json_of(*report)) + "\n");
+    print_json(json_of(*report));
     return 0;
   }
   print(emulation_text(*report));
-  if (!options.out.empty()) print(fmt::format("\nwritten to {0}; to look at: {0}/emulation.html\n", options.out));
+  if (!options.out.empty()) print("\n" + written_text(options.out, "emulation.html"));
   return 0;
 }
 

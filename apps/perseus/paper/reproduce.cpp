@@ -15,7 +15,6 @@
 #include "command_line/progress.h"
 #include "command_line/terminal_size.h"
 #include "evaluation/reproduction/artifact.h"
-#include "io/formats/boost_json_text.h"
 #include "io/formats/number.h"
 #include "io/report/table.h"
 #include "paper/reproduction_output.h"
@@ -210,13 +209,10 @@ void note_what_is_unpublished(const std::vector<ReproducedCase>& cases) {
   if (!frontiers.empty()) note("the artifact has no frontier to compare with: " + frontiers);
 }
 
-std::string json_report(const std::vector<ReproducedCase>& cases, const LeftOut& left_out, const std::string& out) {
+json::object json_report(const std::vector<ReproducedCase>& cases, const LeftOut& left_out, const std::string& out) {
   json::array without(left_out.all().begin(), left_out.all().end());
-  return formats::json_text(json::object{{"table6", table6_of(cases).json()},
-                                         {"left_out", std::move(without)},
-                                         {"out", out},
-                                         {"origin", origin_json()}}) +
-         "\n";
+  return {
+      {"table6", table6_of(cases).json()}, {"left_out", std::move(without)}, {"out", out}, {"origin", origin_json()}};
 }
 
 std::vector<report::ReportFact> facts_of_page(const ReproduceOptions& options, const LeftOut& left_out) {
@@ -265,7 +261,7 @@ Result<int> run_reproduce(const ReproduceOptions& options, bool as_json) {
   const Status written = write_reproduction(options.out, cases, facts_of_page(options, left_out));
   if (!written) return written.error();
   if (as_json) {
-    print(json_report(cases, left_out, options.out));
+    print_json(json_report(cases, left_out, options.out));
     return 0;
   }
   print(report::text_of(table6_of(cases, "saving at the fastest point [%]", " ").text(), output_columns()));

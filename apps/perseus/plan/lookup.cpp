@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "command_line/command.h"
-#include "io/formats/boost_json_text.h"
 #include "io/report/format.h"
 #include "io/report/summary.h"
 #include "plan/plan_source.h"
@@ -80,7 +79,7 @@ Result<int> run_lookup(const LookupOptions& options, bool as_json) {
                                {"gap_pct", point.gap_pct()},
                                {"lookup_s", took_s}};
     if (!clocks.empty()) answer["plan"] = clocks.string();
-    print(formats::json_text(answer) + "\n");
+    print_json(answer);
     return 0;
   }
   if (options.deadline_s || options.ratio) {

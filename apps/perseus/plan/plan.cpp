@@ -11,8 +11,8 @@
 #include <optional>
 
 #include "command_line/command.h"
+#include "command_line/output_directory.h"
 #include "command_line/progress.h"
-#include "io/formats/boost_json_text.h"
 #include "io/formats/number.h"
 #include "io/report/format.h"
 #include "io/report/summary.h"
@@ -200,12 +200,12 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
     all["planning_s"] = took_s;
     if (links.sets > 0) all["other_links"] = json_of(links);
     if (!options.out.empty()) all["out"] = options.out;
-    print(formats::json_text(all) + "\n");
+    print_json(all);
     return 0;
   }
   print(plan_text(*pipeline, *frontier, summary, figures) + text_of(links));
   print(fmt::format("planned in {}\n", report::text_of(Seconds(took_s))));
-  if (!options.out.empty()) print(fmt::format("written to {0}; to look at: {0}/report.html\n", options.out));
+  if (!options.out.empty()) print(written_text(options.out, "report.html"));
   return 0;
 }
 

@@ -9,7 +9,6 @@
 
 #include "command_line/command.h"
 #include "command_line/terminal_size.h"
-#include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/report/report.h"
 #include "io/report/summary.h"
@@ -92,7 +91,7 @@ Result<std::string> picture_for(const std::string& out, const Shown& shown, cons
   return text;
 }
 
-std::string json_timeline(const Shown& shown, const DrawnPlans& drawn) {
+json::object json_timeline(const Shown& shown, const DrawnPlans& drawn) {
   const model::ComputationDag& dag = drawn.dag();
   const std::vector<report::DrawnPlan> plans = drawn.plans();
   const model::Plan& plan = plans.back().plan;
@@ -113,13 +112,9 @@ std::string json_timeline(const Shown& shown, const DrawnPlans& drawn) {
                                 {"critical", bar.critical}});
   }
   const model::FrontierPoint& point = shown.frontier.points[shown.point];
-  return formats::json_text(json::object{{"point", shown.point},
-                                         {"time_s", timeline.makespan.value()},
-                                         {"energy_j", timeline.energy.value()},
-                                         {"bound_j", point.bound.value()},
-                                         {"gap_pct", point.gap_pct()},
-                                         {"timeline", std::move(bars)}}) +
-         "\n";
+  return {
+      {"point", shown.point},           {"time_s", timeline.makespan.value()}, {"energy_j", timeline.energy.value()},
+      {"bound_j", point.bound.value()}, {"gap_pct", point.gap_pct()},          {"timeline", std::move(bars)}};
 }
 
 Result<int> run_show(const ShowOptions& options, bool as_json) {
@@ -138,7 +133,7 @@ Result<int> run_show(const ShowOptions& options, bool as_json) {
     if (Status written = formats::write_file(options.out, *picture); !written) return written.error();
   }
   if (as_json) {
-    print(json_timeline(*shown, drawn));
+    print_json(json_timeline(*shown, drawn));
   } else if (options.out.empty()) {
     const report::TerminalStyle style = terminal_style();
     for (const report::DrawnPlan& one : drawn.plans())

@@ -14,7 +14,6 @@
 #include "command_line/progress.h"
 #include "command_line/records.h"
 #include "command_line/terminal_size.h"
-#include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/layers_csv.h"
 #include "io/formats/profile_csv.h"
@@ -244,7 +243,7 @@ std::string as_text(const Model& model, const Answer& answer) {
   return text;
 }
 
-std::string as_json(const Model& model, const Answer& answer) {
+json::object as_json(const Model& model, const Answer& answer) {
   const partitioner::Partition& partition = answer.partition;
   const auto latencies = model::forward_latencies(model.layers);
   json::object object{{"input", model.title},
@@ -267,7 +266,7 @@ std::string as_json(const Model& model, const Answer& answer) {
         {"balanced_bound_j", energy.balanced_energy.value()}};
   }
   object["origin"] = origin_json();
-  return formats::json_text(object) + "\n";
+  return object;
 }
 
 void print_list(bool as_json) {
@@ -298,8 +297,8 @@ void print_list(bool as_json) {
                                                          {"sequence", "sequence_length"},
                                                          {"tensor parallel", "tensor_parallel"},
                                                          {"precision", "precision"}});
-  print(as_json ? formats::json_text(json::object{{"models", std::move(models)}, {"gpus", std::move(gpus)}}) + "\n"
-                : report::text_of(model_rows, output_columns()) + "\n" + report::text_of(gpu_rows, output_columns()));
+  if (as_json) return print_json({{"models", std::move(models)}, {"gpus", std::move(gpus)}});
+  print(report::text_of(model_rows, output_columns()) + "\n" + report::text_of(gpu_rows, output_columns()));
 }
 
 Result<int> run_partition(const PartitionOptions& options, bool as_json_text) {
@@ -331,7 +330,7 @@ Result<int> run_partition(const PartitionOptions& options, bool as_json_text) {
                               [&](std::string_view piece) { page += piece; });
     if (Status written = formats::write_file(options.page_out, page); !written) return written.error();
   }
-  print(as_json_text ? as_json(*model, *answer) : as_text(*model, *answer));
+  as_json_text ? print_json(as_json(*model, *answer)) : print(as_text(*model, *answer));
   return 0;
 }
 

@@ -13,13 +13,11 @@
 #include "command_line/command.h"
 #include "command_line/origin.h"
 #include "command_line/output_directory.h"
-#include "io/formats/boost_json_text.h"
 #include "io/formats/frequency_plan.h"
 #include "io/report/format.h"
 #include "io/report/timeline.h"
 #include "plan/plan_output.h"
 #include "plan/point_figures.h"
-#include "plan/slowdown.h"
 #include "planning/model/make_schedule.h"
 #include "planning/search/configuration.h"
 #include "planning/search/repartition.h"
@@ -246,7 +244,7 @@ void print_search(const SearchReport& report, const std::string& out, double too
     boost::json::object all = search_json(report);
     all["planning_s"] = took_s;
     if (!out.empty()) all["out"] = out;
-    print(formats::json_text(all) + "\n");
+    print_json(all);
     return;
   }
   print(search_text(report));

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "command_line/command.h"
+#include "command_line/output_directory.h"
 #include "command_line/progress.h"
-#include "io/formats/boost_json_text.h"
 #include "io/formats/site_toml.h"
 #include "plan/effort.h"
 #include "planning/checker/allocation_check.h"
@@ -71,9 +71,12 @@ Result<int> run_site_plan(const SitePlanOptions& options, bool as_json) {
   }
   for (const double rate : kHeadroomRates) report.headroom.push_back({rate, site::headroom_at(site, rate)});
   if (Status written = write_site_plan(options.out, report); !written) return written.error();
-  print(as_json ? formats::json_text(site_plan_json(report)) + "\n" : site_plan_text(report));
-  if (!as_json && !options.out.empty())
-    print(fmt::format("\nwritten to {0}; to look at: {0}/site.html\n", options.out));
+  if (as_json) {
+    print_json(site_plan_json(report));
+    return 0;
+  }
+  print(site_plan_text(report));
+  if (!options.out.empty()) print("\n" + written_text(options.out, "site.html"));
   return 0;
 }
 

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "command_line/command.h"
+#include "command_line/output_directory.h"
 #include "command_line/progress.h"
-#include "io/formats/boost_json_text.h"
 #include "io/formats/site_toml.h"
 #include "plan/effort.h"
 #include "simulation/site_emulator/share_method.h"
@@ -74,8 +74,12 @@ Result<int> run_site_emulate(const SiteEmulateOptions& options, bool as_json) {
     report.methods.push_back(std::move(emulated));
   }
   if (Status written = write_site_day(options.out, report); !written) return written.error();
-  print(as_json ? formats::json_text(site_day_json(report)) + "\n" : site_day_text(report));
-  if (!as_json && !options.out.empty()) print(fmt::format("\nwritten to {0}; to look at: {0}/day.html\n", options.out));
+  if (as_json) {
+    print_json(site_day_json(report));
+    return 0;
+  }
+  print(site_day_text(report));
+  if (!options.out.empty()) print("\n" + written_text(options.out, "day.html"));
   return 0;
 }
 

@@ -18,7 +18,6 @@
 #include "command_line/progress.h"
 #include "command_line/records.h"
 #include "command_line/terminal_size.h"
-#include "io/formats/boost_json_text.h"
 #include "io/report/format.h"
 #include "io/report/summary.h"
 #include "io/report/timeline.h"
@@ -228,7 +227,7 @@ std::string currency_fault(const std::string& text) {
 Result<int> run_advise(const AdviseOptions& options, bool as_json) {
   const auto advice = advise_job(options);
   if (!advice) return advice.error();
-  print(as_json ? formats::json_text(advice->json) + "\n" : advice->text);
+  as_json ? print_json(advice->json) : print(advice->text);
   return 0;
 }
 

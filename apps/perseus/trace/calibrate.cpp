@@ -20,7 +20,6 @@
 #include "command_line/records.h"
 #include "command_line/terminal_size.h"
 #include "evaluation/calibration/doubts.h"
-#include "io/formats/boost_json_text.h"
 #include "io/formats/pipeline_constants.h"
 #include "io/formats/profile_csv.h"
 #include "io/formats/run_trace_csv.h"
@@ -333,7 +332,7 @@ Result<int> run_calibrate(const CalibrateOptions& options, bool as_json) {
   if (!outcome) return outcome.error();
   if (Status written = write_calibration(options.out, *outcome, facts_of(options)); !written) return written.error();
   if (as_json) {
-    print(formats::json_text(json_of(*outcome)) + "\n");
+    print_json(json_of(*outcome));
     return 0;
   }
   print(report::text_of(predictions_of(*outcome).text(), output_columns()) + summary_of(*outcome));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <memory>
 #include <set>
 
@@ -11,7 +10,6 @@
 #include "command_line/command.h"
 #include "command_line/origin.h"
 #include "command_line/output_directory.h"
-#include "io/formats/boost_json_text.h"
 #include "plan/traced_pipeline.h"
 #include "planning/model/profile.h"
 #include "planning/partitioner/gpu_model.h"
@@ -105,9 +103,12 @@ Result<int> run_trace(TraceOptions& options, bool as_json) {
     answer->timeline_svg = traced_timelines(*answer, pipeline);
     if (Status written = write_trace(options, *answer); !written) return written.error();
   }
-  print(as_json ? formats::json_text(trace_json(*answer)) + "\n" : trace_text(*answer));
-  if (!options.out.empty() && !as_json)
-    print(fmt::format("\nwritten to {0}; to look at: {0}/report.html\n", options.out));
+  if (as_json) {
+    print_json(trace_json(*answer));
+    return 0;
+  }
+  print(trace_text(*answer));
+  if (!options.out.empty()) print("\n" + written_text(options.out, "report.html"));
   return 0;
 }
 

@@ -11,7 +11,6 @@
 #include "base/terminal_text.h"
 #include "command_line/command.h"
 #include "command_line/progress.h"
-#include "io/formats/boost_json_text.h"
 #include "io/formats/profile_csv.h"
 #include "io/report/format.h"
 #include "plan/link_doubt.h"
@@ -291,10 +290,20 @@ json::array configurations_json(const CheckedSearch& checked) {
   return configurations;
 }
 
-std::string not_checked_text(const std::vector<std::string>& not_checked) {
+json::array list_of(const std::vector<std::string>& lines) { return json::array(lines.begin(), lines.end()); }
+
+/// What was not recomputed, and the lines of what was not looked at.
+std::string not_checked_text(const formats::PlanFile& file, const std::vector<std::string>& not_checked) {
   std::string text;
+  if (has_clock_limits(file)) text += kNotRecomputed;
+  if (file.metadata.contains(kOtherLinksKey)) text += kOtherLinksNotChecked;
   for (const std::string& one : not_checked) text += fmt::format("not checked: {}\n", one);
   return text;
+}
+
+std::string verdict_text(const std::vector<std::string>& findings) {
+  return findings.empty() ? "verified: all claims hold\n"
+                          : fmt::format("NOT verified: {} claims do not hold\n", findings.size());
 }
 
 std::string checked_text(const CheckedSearch& checked) {
@@ -309,14 +318,20 @@ std::string checked_text(const CheckedSearch& checked) {
     text += fmt::format("{} configurations have derived times and energies: not compared with the profile\n",
                         checked.not_compared);
   }
-  text +=
-      "compared with the configurations: configurations.csv, frontier.csv (every point, and none better left out)\n";
-  if (has_clock_limits(checked.plans.front().file)) text += kNotRecomputed;
-  if (checked.plans.front().file.metadata.contains(kOtherLinksKey)) text += kOtherLinksNotChecked;
-  text += not_checked_text(checked.not_checked);
-  return text + (checked.findings.empty()
-                     ? "verified: all claims hold\n"
-                     : fmt::format("NOT verified: {} claims do not hold\n", checked.findings.size()));
+  return text +
+         "compared with the configurations: configurations.csv, frontier.csv (every point, and none better left "
+         "out)\n" +
+         not_checked_text(checked.plans.front().file, checked.not_checked) + verdict_text(checked.findings);
+}
+
+json::object checked_json(const CheckedSearch& checked, bool with_profile) {
+  return {{"ok", checked.findings.empty()},
+          {"findings", list_of(checked.findings)},
+          {"configurations", configurations_json(checked)},
+          {"not_recomputed", not_recomputed_json(checked.plans.front().file)},
+          {"not_checked", list_of(checked.not_checked)},
+          {"profile", with_profile},
+          {"not_compared_with_profile", checked.not_compared}};
 }
 
 /// A directory with several configurations: checks each of them, and their union.
@@ -325,21 +340,50 @@ Result<int> run_verify_search(const VerifyArguments& arguments, bool as_json) {
   if (!checked) return checked.error();
   check_union(arguments.plans, *checked);
   collect_not_checked(arguments.plans, *checked);
-  const std::vector<std::string>& findings = checked->findings;
-  if (as_json) {
-    print(formats::json_text(
-              json::object{{"ok", findings.empty()},
-                           {"findings", json::array(findings.begin(), findings.end())},
-                           {"configurations", configurations_json(*checked)},
-                           {"not_recomputed", not_recomputed_json(checked->plans.front().file)},
-                           {"not_checked", json::array(checked->not_checked.begin(), checked->not_checked.end())},
-                           {"profile", !arguments.profile.empty()},
-                           {"not_compared_with_profile", checked->not_compared}}) +
-          "\n");
-  } else {
-    print(checked_text(*checked));
-  }
-  return findings.empty() ? 0 : 1;
+  as_json ? print_json(checked_json(*checked, !arguments.profile.empty())) : print(checked_text(*checked));
+  return checked->findings.empty() ? 0 : 1;
+}
+
+std::string checked_text(const CheckedPlans& checked) {
+  const auto& [file, with_profile, not_checked, verified, files, findings] = checked;
+  return findings_text(findings) +
+         fmt::format("{} points simulated from their clocks, {} plan files compared: largest relative error {:.2g}\n",
+                     verified.points, files.frequency_plans, verified.worst_error) +
+         fmt::format("compared with plans.json: {}{}{}{}{}\n", files.frontier_csv ? "frontier.csv" : "no frontier.csv",
+                     files.report ? ", report.html" : ", no report.html",
+                     files.trace ? ", trace.json" : ", no trace.json", files.pictures ? ", pictures" : "",
+                     with_profile ? ", all options with the profile" : "") +
+         fmt::format("lower bound: {} of its {} pieces proven by a dual certificate, largest mismatch {:.2g}\n",
+                     verified.certificates, bound_pieces(file), verified.worst_mismatch) +
+         fmt::format("fastest plan {}, all-maximum-clock {}, least possible {}\n",
+                     report::text_of(verified.fastest_time), report::text_of(verified.max_clock_makespan),
+                     report::text_of(verified.least_makespan)) +
+         not_checked_text(file, not_checked) + verdict_text(findings);
+}
+
+json::object checked_json(const CheckedPlans& checked) {
+  const auto& [file, with_profile, not_checked, verified, files, findings] = checked;
+  return {{"ok", findings.empty()},
+          {"findings", list_of(findings)},
+          {"points", verified.points},
+          {"plan_files", files.frequency_plans},
+          {"frontier_csv", files.frontier_csv},
+          {"report", files.report},
+          {"trace", files.trace},
+          {"pictures", files.pictures},
+          {"profile", with_profile},
+          {"not_recomputed", not_recomputed_json(file)},
+          {"not_checked", list_of(not_checked)},
+          {"certificates", verified.certificates},
+          {"bound_pieces", bound_pieces(file)},
+          {"worst_relative_error", verified.worst_error},
+          {"worst_bound_mismatch", verified.worst_mismatch},
+          {"fastest_time_s", verified.fastest_time.value()},
+          {"slowest_time_s", verified.slowest_time.value()},
+          {"least_makespan_s", verified.least_makespan.value()},
+          {"all_maximum_clock_time_s", verified.max_clock_makespan.value()},
+          {"gap_mean_pct", verified.mean_gap_pct},
+          {"gap_max_pct", verified.max_gap_pct}};
 }
 
 Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
@@ -350,53 +394,8 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
   const bool whole_directory = path != std::filesystem::path(arguments.plans);
   const Result<CheckedPlans> checked = check_plans(path, arguments, whole_directory, *profile ? &**profile : nullptr);
   if (!checked) return checked.error();
-  const auto& [file, with_profile, not_checked, verified, files, findings] = *checked;
-  const bool ok = findings.empty();
-
-  if (as_json) {
-    json::array messages(findings.begin(), findings.end());
-    print(formats::json_text(json::object{{"ok", ok},
-                                          {"findings", std::move(messages)},
-                                          {"points", verified.points},
-                                          {"plan_files", files.frequency_plans},
-                                          {"frontier_csv", files.frontier_csv},
-                                          {"report", files.report},
-                                          {"trace", files.trace},
-                                          {"pictures", files.pictures},
-                                          {"profile", with_profile},
-                                          {"not_recomputed", not_recomputed_json(file)},
-                                          {"not_checked", json::array(not_checked.begin(), not_checked.end())},
-                                          {"certificates", verified.certificates},
-                                          {"bound_pieces", bound_pieces(file)},
-                                          {"worst_relative_error", verified.worst_error},
-                                          {"worst_bound_mismatch", verified.worst_mismatch},
-                                          {"fastest_time_s", verified.fastest_time.value()},
-                                          {"slowest_time_s", verified.slowest_time.value()},
-                                          {"least_makespan_s", verified.least_makespan.value()},
-                                          {"all_maximum_clock_time_s", verified.max_clock_makespan.value()},
-                                          {"gap_mean_pct", verified.mean_gap_pct},
-                                          {"gap_max_pct", verified.max_gap_pct}}) +
-          "\n");
-    return ok ? 0 : 1;
-  }
-  std::string text = findings_text(findings);
-  text += fmt::format("{} points simulated from their clocks, {} plan files compared: largest relative error {:.2g}\n",
-                      verified.points, files.frequency_plans, verified.worst_error);
-  text +=
-      fmt::format("compared with plans.json: {}{}{}{}{}\n", files.frontier_csv ? "frontier.csv" : "no frontier.csv",
-                  files.report ? ", report.html" : ", no report.html", files.trace ? ", trace.json" : ", no trace.json",
-                  files.pictures ? ", pictures" : "", with_profile ? ", all options with the profile" : "");
-  text += fmt::format("lower bound: {} of its {} pieces proven by a dual certificate, largest mismatch {:.2g}\n",
-                      verified.certificates, bound_pieces(file), verified.worst_mismatch);
-  text +=
-      fmt::format("fastest plan {}, all-maximum-clock {}, least possible {}\n", report::text_of(verified.fastest_time),
-                  report::text_of(verified.max_clock_makespan), report::text_of(verified.least_makespan));
-  if (has_clock_limits(file)) text += kNotRecomputed;
-  if (file.metadata.contains(kOtherLinksKey)) text += kOtherLinksNotChecked;
-  text += not_checked_text(not_checked);
-  text += ok ? "verified: all claims hold\n" : fmt::format("NOT verified: {} claims do not hold\n", findings.size());
-  print(text);
-  return ok ? 0 : 1;
+  as_json ? print_json(checked_json(*checked)) : print(checked_text(*checked));
+  return checked->findings.empty() ? 0 : 1;
 }
 
 }  // namespace
