@@ -22,6 +22,7 @@ namespace perseus::cli {
 namespace {
 
 constexpr int kSecondsOfDay = 86400, kBytesOfMegabyte = 1'000'000;
+constexpr bool kReloads = true;
 
 /// Where an option of a part is.
 template <class Part, class Owner, class Option>
@@ -197,86 +198,88 @@ using L = access::HeldLimits;
 ConfigKeys listening_and_storage_settings() {
   return {
       {"listen", "HOST:PORT", "127.0.0.1:7787",
-       "address and port to listen on, * for all of IPv4 and IPv6; beyond loopback only with tokens", text(&C::listen),
-       true},
+       "address and port to listen on, * for all of IPv4 and IPv6; beyond loopback only with tokens", text(&C::listen)},
       {"hosts", "NAMES", "",
        "host names of the server besides localhost, separated by commas; none: any name, once tokens are required",
-       hosts},
-      {"data", "DIR", "", "directory of the SQLite database; created if it does not exist", text(&C::data), true},
+       hosts, kReloads},
+      {"data", "DIR", "", "directory of the SQLite database; created if it does not exist", text(&C::data)},
       {"database", "URL", "", "PostgreSQL database, for a server with a standby, postgresql://...; replaces `data`",
-       text(&C::database), true},
-      {"tls_certificate", "FILE", "", "PEM certificate chain; turns HTTPS on", text(&C::tls_certificate), true},
-      {"tls_key", "FILE", "", "PEM private key of the certificate", text(&C::tls_key), true},
+       text(&C::database)},
+      {"tls_certificate", "FILE", "", "PEM certificate chain; turns HTTPS on", text(&C::tls_certificate)},
+      {"tls_key", "FILE", "", "PEM private key of the certificate", text(&C::tls_key)},
   };
 }
 
 ConfigKeys planning_settings() {
   return {
       {"workers", "N", "1", "planners at a time; only refinements run at lower priority",
-       number(in(&C::service, &S::planners), 1, 1024), true},
+       number(in(&C::service, &S::planners), 1, 1024)},
       {"plan_deadlines", "N", "1000", "approximate number of points of a frontier",
-       number(in(&C::service, &S::plan_deadlines), 2, 100000), true},
+       number(in(&C::service, &S::plan_deadlines), 2, 100000)},
       {"planning_budget_s", "S", "600", "most CPU seconds to plan one pipeline",
-       number(in(&C::service, &S::planning_budget_s), 0.001, 1e6)},
+       number(in(&C::service, &S::planning_budget_s), 0.001, 1e6), kReloads},
       {"slowdown", "PERCENT", "0%",
-       "slowdown to tolerate against everything at maximum clock, for jobs without a max_slowdown policy", slowdown},
+       "slowdown to tolerate against everything at maximum clock, for jobs without a max_slowdown policy", slowdown,
+       kReloads},
       {"profiling_tolerance_pct", "P", "0.15",
        "expected energy loss of the plan, in percent, below which online profiling ends",
-       number(in(&C::service, &S::profiling_tolerance_pct), 0.001, 100)},
+       number(in(&C::service, &S::profiling_tolerance_pct), 0.001, 100), kReloads},
       {"profiling_iterations", "N", "60", "iterations after which online profiling ends in any case",
-       number(in(&C::service, &S::profiling_iterations), 1, 100000)},
+       number(in(&C::service, &S::profiling_iterations), 1, 100000), kReloads},
       {"profiling_slowdown", "P", "5", "largest mean slowdown during online profiling, in percent",
-       number(in(&C::service, &S::profiling_slowdown_pct), 0.01, 1000)},
+       number(in(&C::service, &S::profiling_slowdown_pct), 0.01, 1000), kReloads},
       {"profiling_worst_slowdown", "P", "30", "largest slowdown of one iteration during online profiling, in percent",
-       number(in(&C::service, &S::profiling_worst_slowdown_pct), 0.01, 1000)},
+       number(in(&C::service, &S::profiling_worst_slowdown_pct), 0.01, 1000), kReloads},
       {"switch_latency", "S", "0",
        "time until a clock change takes effect, in seconds, if profile, job and ranks do not give it",
-       number(in(&C::service, &S::switch_latency_s), 0, 1e6), true},
+       number(in(&C::service, &S::switch_latency_s), 0, 1e6)},
   };
 }
 
 ConfigKeys retention_settings() {
   return {
       {"idle_expiry_s", "S", "604800", "seconds without a request after which a job expires",
-       number(in(&C::service, &S::idle_expiry_s), 1, 1e10)},
+       number(in(&C::service, &S::idle_expiry_s), 1, 1e10), kReloads},
       {"keep_finished_days", "D", "365", "days after its end when a job is removed with its log; 0: never",
-       number(in(&C::service, &S::keep_finished_s), 0, 36500, kSecondsOfDay)},
+       number(in(&C::service, &S::keep_finished_s), 0, 36500, kSecondsOfDay), kReloads},
       {"keep_finished_mb", "MB", "1000",
        "size of all jobs' logs above which the oldest ended jobs are removed, in MB; 0: unlimited",
-       number(in(&C::service, &S::keep_finished_bytes), 0, 1e8, kBytesOfMegabyte)},
+       number(in(&C::service, &S::keep_finished_bytes), 0, 1e8, kBytesOfMegabyte), kReloads},
       {"keep_unused_days", "D", "30", "days without use after which a profile or frontier is removed; 0: never",
-       number(in(&C::service, &S::keep_unused_s), 0, 36500, kSecondsOfDay)},
+       number(in(&C::service, &S::keep_unused_s), 0, 36500, kSecondsOfDay), kReloads},
   };
 }
 
 ConfigKeys limit_settings() {
   return {
-      {"max_ranks", "N", "131072", "most ranks of one job", number(in(&C::service, &S::max_ranks), 1, 1 << 24)},
-      {"max_connections", "N", "20000", "most open connections", number(in(&C::http, &H::connections), 1, 1 << 24)},
+      {"max_ranks", "N", "131072", "most ranks of one job", number(in(&C::service, &S::max_ranks), 1, 1 << 24),
+       kReloads},
+      {"max_connections", "N", "20000", "most open connections", number(in(&C::http, &H::connections), 1, 1 << 24),
+       kReloads},
       {"max_connections_per_address", "N", "5000",
        "most open connections from one address (IPv6: one /64); loopback: unlimited",
-       number(in(&C::http, &H::connections_per_address), 1, 1 << 24)},
+       number(in(&C::http, &H::connections_per_address), 1, 1 << 24), kReloads},
       {"max_wait_s", "S", "600",
        "longest wait for a plan, in seconds; a wait ends after half of this to all of it, and the rank repeats it",
-       number(in(&C::api, &A::longest_wait_s), 1, 86400)},
+       number(in(&C::api, &A::longest_wait_s), 1, 86400), kReloads},
       {"max_waits_per_token", "N", "16384", "most ranks that wait with one token",
-       number(held(&L::waits_per_token), 1, 1 << 24)},
+       number(held(&L::waits_per_token), 1, 1 << 24), kReloads},
       {"metrics_jobs", "N", "50", "jobs with series of their own in /metrics, by power; the others are summed",
-       number(in(&C::api, &A::metrics_jobs), 0, 10'000), true},
+       number(in(&C::api, &A::metrics_jobs), 0, 10'000)},
       {"max_live_jobs_per_token", "N", "1000", "most live jobs registered with one token",
-       number(in(&C::api, &A::jobs_per_token), 1, 1 << 24)},
+       number(in(&C::api, &A::jobs_per_token), 1, 1 << 24), kReloads},
       {"max_ranks_per_token", "N", "1048576", "most ranks of one token's live jobs together",
-       number(in(&C::api, &A::ranks_per_token), 1, 1 << 30)},
+       number(in(&C::api, &A::ranks_per_token), 1, 1 << 30), kReloads},
       {"max_stored_mb_per_token", "MB", "2000",
        "size of one token's job logs, profiles and frontiers, in MB, above which new jobs and profiles are refused",
-       number(in(&C::api, &A::stored_bytes_per_token), 1, 1 << 30, kBytesOfMegabyte)},
+       number(in(&C::api, &A::stored_bytes_per_token), 1, 1 << 30, kBytesOfMegabyte), kReloads},
       {"max_planner_s_per_token", "S", "1800",
        "CPU seconds of planning per hour for one team or token, above which all others come first",
-       number(in(&C::service, &S::planner_s_per_owner), 0.001, 1e9)},
+       number(in(&C::service, &S::planner_s_per_owner), 0.001, 1e9), kReloads},
       {"max_streams_per_token", "N", "256", "most open event streams of one token",
-       number(held(&L::streams_per_token), 1, 1 << 24)},
+       number(held(&L::streams_per_token), 1, 1 << 24), kReloads},
       {"max_streams_per_address", "N", "256", "most open event streams from one address; loopback: unlimited",
-       number(held(&L::streams_per_address), 1, 1 << 24)},
+       number(held(&L::streams_per_address), 1, 1 << 24), kReloads},
   };
 }
 
@@ -284,10 +287,11 @@ ConfigKeys request_settings() {
   return {
       {"max_body_mb", "N", "16", "largest body of a request, in MB",
        number(
-           [](C & config) -> auto& { return config.http.limits.body_bytes; }, 1, 1024, 1 << 20)},
-      {"request_time_s", "S", "20", "seconds within which a client must send a request", request_time},
+           [](C & config) -> auto& { return config.http.limits.body_bytes; }, 1, 1024, 1 << 20),
+       kReloads},
+      {"request_time_s", "S", "20", "seconds within which a client must send a request", request_time, kReloads},
       {"grace_s", "S", "10", "seconds to finish requests under way after a signal to stop",
-       number(&C::grace_s, 0, 3600)},
+       number(&C::grace_s, 0, 3600), kReloads},
   };
 }
 
@@ -295,24 +299,24 @@ ConfigKeys alert_settings() {
   return {
       {"alert_after_s", "S", "300",
        "seconds for which a condition must hold before its alert is raised, or be gone before it is resolved",
-       number(in(&C::service, &S::alert_after_s), 0.1, 1e6)},
+       number(in(&C::service, &S::alert_after_s), 0.1, 1e6), kReloads},
       {"alert_webhook", "URL", "", "URL to which alerts are sent, in the format of Prometheus Alertmanager",
-       alert_webhook},
-      {"alert_webhook_token", "FILE", "", "file with the bearer token for alert_webhook", alert_token},
+       alert_webhook, kReloads},
+      {"alert_webhook_token", "FILE", "", "file with the bearer token for alert_webhook", alert_token, kReloads},
   };
 }
 
 ConfigKeys dashboard_and_log_settings() {
   return {
       {"price_per_kwh", "P", "0", "price of energy for the dashboard, per kWh; 0: unknown",
-       factor(&jobs::EnergyFactors::price_per_kwh)},
+       factor(&jobs::EnergyFactors::price_per_kwh), kReloads},
       {"currency", "TEXT", "", "currency of price_per_kwh",
-       text([](C & config) -> auto& { return config.api.factors.currency; })},
+       text([](C & config) -> auto& { return config.api.factors.currency; }), kReloads},
       {"carbon_g_per_kwh", "G", "0", "carbon intensity for the dashboard, in g per kWh; 0: unknown",
-       factor(&jobs::EnergyFactors::carbon_g_per_kwh)},
-      {"log_level", "LEVEL", "info", "lowest level to log: debug, info, warning or error", log_level},
+       factor(&jobs::EnergyFactors::carbon_g_per_kwh), kReloads},
+      {"log_level", "LEVEL", "info", "lowest level to log: debug, info, warning or error", log_level, kReloads},
       {"log_file", "FILE", "", "file to append the log to, instead of standard error; SIGHUP opens it again",
-       text(&C::log_file)},
+       text(&C::log_file), kReloads},
   };
 }
 
@@ -382,8 +386,8 @@ Result<RereadConfig> reread_config(const ServeConfig& before, const std::map<std
     const std::string name(key.name);
     Setting& setting = settings->at(name);
     if (setting.value == before.texts.at(name)) continue;
-    (key.needs_restart ? reread.kept : reread.changed).push_back(name);
-    if (key.needs_restart) setting.value = before.texts.at(name);
+    (key.reloads ? reread.changed : reread.kept).push_back(name);
+    if (!key.reloads) setting.value = before.texts.at(name);
   }
   auto config = config_of(*settings);
   if (!config) return config.error();

@@ -25,8 +25,7 @@ namespace perseus::cli {
 struct ServeConfig {
   std::string listen, data, database, tls_certificate, tls_key, log_level, log_file;
   double grace_s = 0;
-  // Of the parts; members without a setting keep their default. All of a part's limits are in them, so they serve the
-  // start and a reload.
+  // Of the parts; members without a setting keep their default. A reload replaces what set_limits() of a part takes.
   http::HttpServerOptions http;
   service::ServiceOptions service;
   routes::ApiOptions api;
@@ -39,7 +38,7 @@ struct ConfigKey {
   std::string_view fallback;  ///< default
   std::string_view meaning;
   std::function<Status(ServeConfig&, const std::string& text)> set;
-  bool needs_restart = false;  ///< a running server keeps its initial value
+  bool reloads = false;  ///< a running server takes a new value at SIGHUP; false: it keeps the initial one
 };
 
 std::span<const ConfigKey> config_table();

@@ -293,12 +293,7 @@ void HttpServer::use_certificate(TlsContext tls) {
   core_->options.tls = std::move(tls);
 }
 
-void HttpServer::set_limits(const HttpServerOptions& options) {
-  core_->options.limits = options.limits;
-  core_->options.connections = options.connections;
-  core_->options.connections_per_address = options.connections_per_address;
-  core_->options.request_time = options.request_time;
-}
+void HttpServer::set_limits(const HttpLimits& limits) { static_cast<HttpLimits&>(core_->options) = limits; }
 
 HttpServerCounts HttpServer::counts() const {
   HttpServerCounts counts = core_->counts();

@@ -71,17 +71,22 @@ struct ServedRequest {
   double took_s;
 };
 
-struct HttpServerOptions {
+/// What HttpServer::set_limits() replaces.
+struct HttpLimits {
   RequestLimits limits;
   std::size_t connections = 20000;
   std::size_t connections_per_address = SIZE_MAX;  ///< see io/http/address_counts.h; loopback has no limit
+  std::chrono::milliseconds request_time{20000};   ///< from a request's first byte to its last; TLS handshake too
+  bool operator==(const HttpLimits&) const = default;
+};
+
+struct HttpServerOptions : HttpLimits {
   /// True for requests that wait until pending requests of ranks are answered.
   std::function<bool(const HttpRequest&)> is_reader;
   std::size_t unfinished_bytes = 128U << 20U;  ///< of all incomplete bodies together
   /// Called when a head has arrived without its body: returns an answer, after which the connection is closed, or
   /// nothing.
   std::function<std::optional<HttpResponse>(const HttpRequest& head)> refuse;
-  std::chrono::milliseconds request_time{20000};   ///< from a request's first byte to its last; TLS handshake too
   std::chrono::milliseconds response_time{30000};  ///< for the client to receive the answer
   std::size_t slowest_bytes_per_s = 64U << 10U;    ///< extends the time for large answers: size divided by this
   std::chrono::milliseconds idle_time{900000};     ///< without any request
@@ -130,8 +135,7 @@ class HttpServer {
   [[nodiscard]] HttpServerCounts counts() const;
   /// Applies to new connections of a server that started with a certificate.
   void use_certificate(TlsContext tls);
-  /// Applies the limits of requests and connections, and the time for a request, from now on.
-  void set_limits(const HttpServerOptions& options);
+  void set_limits(const HttpLimits& limits);
 
  private:
   std::shared_ptr<ServerCore> core_;

@@ -22,6 +22,7 @@ namespace perseus::http {
 struct RequestLimits {
   std::size_t head_bytes = 16U << 10U;  ///< request line and headers
   std::size_t body_bytes = 16U << 20U;
+  bool operator==(const RequestLimits&) const = default;
 };
 
 struct RequestError {

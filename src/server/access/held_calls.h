@@ -27,6 +27,7 @@ struct HeldLimits {
   std::size_t waits_per_token = 16384;
   std::size_t streams_per_token = 256;
   std::size_t streams_per_address = 256;
+  bool operator==(const HeldLimits&) const = default;
 };
 
 class HeldCalls {

@@ -26,25 +26,30 @@ inline ServerHost* no_host() {
   return &none;
 }
 
-struct PlanningOptions {
-  double idle_expiry_s = 7 * 24 * 3600;   ///< jobs without requests for this long expire
-  int margin_iterations = 2;              ///< a new plan applies after this many more iterations
-  int max_ranks = 1 << 17;                ///< of a job
-  int max_computations = 1 << 17;         ///< of a pipeline's iteration
-  double rank_lease_s = 60;               ///< another process may take over a rank that has been silent for this long
-  double profiling_window_s = 600;        ///< a profiling window ends after this time without all reports
-  double profiling_tolerance_pct = 0.15;  ///< allowed expected energy loss of the plan of an online profile
-  int profiling_iterations = 60;          ///< profiling ends after this many, with what it has
-  double profiling_slowdown_pct = 5;      ///< mean over a job's iterations while it is profiled
+/// What Service::set_limits() replaces.
+struct PlanningLimits {
+  double idle_expiry_s = 7 * 24 * 3600;      ///< jobs without requests for this long expire
+  int max_ranks = 1 << 17;                   ///< of a job
+  double profiling_tolerance_pct = 0.15;     ///< allowed expected energy loss of the plan of an online profile
+  int profiling_iterations = 60;             ///< profiling ends after this many, with what it has
+  double profiling_slowdown_pct = 5;         ///< mean over a job's iterations while it is profiled
   double profiling_worst_slowdown_pct = 30;  ///< of a single iteration
-  double switch_latency_s = 0;               ///< planned with where neither profile, job nor ranks give one
-  double latency_wait_s = 5;                 ///< delay of the first plan, for ranks to report their switch latency
-  int plan_deadlines = 1000;                 ///< see PlannerOptions
   double slowdown = 0;                       ///< tolerated by jobs without a max_slowdown policy: 0.003 is 0.3 %
-  int planners = 1;                          ///< plannings of a kind submitted to the executor at a time
   double planning_budget_s = 600;            ///< planner seconds of a pipeline; after them, its quick frontier stays
   double planner_s_per_owner = 1800;         ///< in an hour; beyond it, all other owners take precedence
-  double refinement_slice_s = 30;            ///< planner seconds before refinements of others have their turn
+  bool operator==(const PlanningLimits&) const = default;
+};
+
+struct PlanningOptions : PlanningLimits {
+  int margin_iterations = 2;          ///< a new plan applies after this many more iterations
+  int max_computations = 1 << 17;     ///< of a pipeline's iteration
+  double rank_lease_s = 60;           ///< another process may take over a rank that has been silent for this long
+  double profiling_window_s = 600;    ///< a profiling window ends after this time without all reports
+  double switch_latency_s = 0;        ///< planned with where neither profile, job nor ranks give one
+  double latency_wait_s = 5;          ///< delay of the first plan, for ranks to report their switch latency
+  int plan_deadlines = 1000;          ///< see PlannerOptions
+  int planners = 1;                   ///< plannings of a kind submitted to the executor at a time
+  double refinement_slice_s = 30;     ///< planner seconds before refinements of others have their turn
   double quick_above_s = 3;           ///< pipelines estimated to take more planner seconds get a quick frontier first
   double maximum_clock_after_s = 20;  ///< for a rank whose client requests its plan only once; see WaitForPlan
   ServerHost* host = no_host();       ///< outlives the server

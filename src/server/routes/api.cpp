@@ -105,15 +105,10 @@ Api::Api(service::Service& service, access::Tokens& tokens, const Clock& clock, 
   service_.list_changes = &changes_;
 }
 
-void Api::set_limits(const ApiOptions& options) {
-  options_.hosts = hosts_.names = options.hosts;
-  options_.factors = options.factors;
-  options_.longest_wait_s = options.longest_wait_s;
-  options_.jobs_per_token = options.jobs_per_token;
-  options_.ranks_per_token = options.ranks_per_token;
-  options_.stored_bytes_per_token = options.stored_bytes_per_token;
-  options_.held = options.held;
-  held_.set_limits(options.held);
+void Api::set_limits(const ApiLimits& limits) {
+  static_cast<ApiLimits&>(options_) = limits;
+  hosts_.names = limits.hosts;
+  held_.set_limits(limits.held);
 }
 
 Api::~Api() {

@@ -90,24 +90,29 @@ class ApiHost : public BodyReader {
   ~ApiHost() = default;
 };
 
-struct ApiOptions {
-  std::string version;
+/// What Api::set_limits() replaces.
+struct ApiLimits {
   jobs::EnergyFactors factors;
-  std::string (*openapi)() = [] { return std::string(); };    ///< the file's text
-  std::string (*dashboard)() = [] { return std::string(); };  ///< the page's text
   std::vector<std::string> hosts;  ///< names by which clients know the server; empty: any, with a token
-  /// Runs a piece of work on the io thread after the present one; empty: at once.
-  store::Post later;
-  ApiHost* host = nullptr;  ///< null: large bodies are read at once
-  std::shared_ptr<metrics::Metrics> metrics = std::make_shared<metrics::Metrics>();
-  std::size_t metrics_jobs = 50;  ///< jobs with metrics of their own
-  access::HeldLimits held;        ///< waits and event streams
+  access::HeldLimits held;         ///< waits and event streams
   /// Limit on the live jobs of one token, and on their ranks together.
   std::int64_t jobs_per_token = 1000, ranks_per_token = std::int64_t{1} << 20U;
   /// Limit on the logs of one token's jobs and the blobs that they hold.
   std::int64_t stored_bytes_per_token = 2'000'000'000;
   double longest_wait_s =
       600;  ///< limit of a wait for a plan of /v1; each ends after a random part of it, at least half
+  bool operator==(const ApiLimits&) const = default;
+};
+
+struct ApiOptions : ApiLimits {
+  std::string version;
+  std::string (*openapi)() = [] { return std::string(); };    ///< the file's text
+  std::string (*dashboard)() = [] { return std::string(); };  ///< the page's text
+  /// Runs a piece of work on the io thread after the present one; empty: at once.
+  store::Post later;
+  ApiHost* host = nullptr;  ///< null: large bodies are read at once
+  std::shared_ptr<metrics::Metrics> metrics = std::make_shared<metrics::Metrics>();
+  std::size_t metrics_jobs = 50;  ///< jobs with metrics of their own
 };
 
 /// Includes the headers that its status needs.
@@ -167,7 +172,7 @@ class Api final : private access::TokensUser {
   /// The answer to a request that is rejected regardless of its body; nothing: read the body.
   std::optional<http::HttpResponse> refuse(const http::HttpRequest& head);
   /// Applies the limits per token and address, the longest wait, the hosts and the prices to later calls.
-  void set_limits(const ApiOptions& options);
+  void set_limits(const ApiLimits& limits);
   /// From now on /readyz reports that the server is not ready.
   void drain() { draining_ = true; }
   /// Requests that are answered after those of ranks: lists, dashboard data, metrics.

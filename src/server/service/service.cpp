@@ -158,23 +158,12 @@ void Service::tick() {
 }
 
 void Service::set_limits(const ServiceOptions& options) {
-  ServiceOptions& now = options_;
-  now.idle_expiry_s = options.idle_expiry_s;
-  now.keep_finished_s = options.keep_finished_s;
-  now.keep_finished_bytes = options.keep_finished_bytes;
-  now.keep_unused_s = options.keep_unused_s;
-  now.max_ranks = options.max_ranks;
-  now.slowdown = options.slowdown;  // applies from each job's next plan on
-  now.planning_budget_s = options.planning_budget_s;
-  now.planner_s_per_owner = options.planner_s_per_owner;
-  now.profiling_tolerance_pct = options.profiling_tolerance_pct;
-  now.profiling_iterations = options.profiling_iterations;
-  now.profiling_slowdown_pct = options.profiling_slowdown_pct;
-  now.profiling_worst_slowdown_pct = options.profiling_worst_slowdown_pct;
+  static_cast<plans::PlanningLimits&>(options_) = options;
+  static_cast<ServiceLimits&>(options_) = options;
   watch.set_after(options.alert_after_s);
   use(options.alert_receiver);
   characterizations.options_changed();
-  upkeep->set_keep(keep_of(now));
+  upkeep->set_keep(keep_of(options_));
   const double now_s = clock_.now_s();
   for (const auto& [id, live] : jobs.live()) jobs.set_wake(*live, now_s);
 }

@@ -71,9 +71,7 @@ class Service final : private live::JobHooks, private power::LimitListener, priv
   /// The time at which tick() next has work.
   [[nodiscard]] std::optional<double> next_wake() const { return due.next(); }
 
-  /// Applies these options from now on: idle_expiry_s, keep_finished_s, keep_finished_bytes, keep_unused_s, max_ranks,
-  /// slowdown, planning_budget_s, planner_s_per_owner, profiling_tolerance_pct, profiling_iterations,
-  /// profiling_slowdown_pct, profiling_worst_slowdown_pct, alert_after_s and alert_receiver. The other options stay.
+  /// Replaces plans::PlanningLimits, of which a slowdown applies from each job's next plan on, and ServiceLimits.
   void set_limits(const ServiceOptions& options);
 
   /// For an orderly shutdown: answers every parked wait and every later wait or report with `unavailable`, and writes
