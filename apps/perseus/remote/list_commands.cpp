@@ -1,6 +1,7 @@
 // perseus alert, event and host: lists of a server, of which options choose rows.
 #include "command_line/command.h"
 #include "remote/server_action.h"
+#include "server/jobs/alert.h"
 
 namespace perseus::cli {
 namespace {
@@ -66,9 +67,7 @@ void add_alert(CLI::App& app, Command& command) {
   add_filtered_list(*group, command, "List the raised alerts, the last one first", alert_form(),
                     "/v1/alerts?limit=1000",
                     {{"--job JOB", "job", "Only alerts of this job, by its id or name", ListFilter::Of::job},
-                     {"--kind KIND", "alert",
-                      "Only profiling_stuck, no_permission, plan_not_kept, over_power, site_over_limit, watts_missing, "
-                      "limits_unread or job_silent"}});
+                     {"--kind KIND", "alert", "Only " + jobs::list_of_alerts(" or ")}});
 }
 
 void add_event(CLI::App& app, Command& command) {

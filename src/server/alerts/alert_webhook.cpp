@@ -227,10 +227,6 @@ namespace {
 
 using Labels = std::map<std::string_view, std::string>;
 
-/// Names as in deploy/prometheus; by kind.
-constexpr std::array<std::string_view, jobs::kNumAlertKinds> kAlertTitles{
-    "PerseusProfilingStuck", "PerseusNoPermission", "PerseusPlanNotKept",  "PerseusOverPower",
-    "PerseusSiteOverLimit",  "PerseusWattsMissing", "PerseusLimitsUnread", "PerseusJobSilent"};
 /// In Go's time format, no time.
 constexpr std::string_view kNotEnded = "0001-01-01T00:00:00Z";
 constexpr std::size_t kFingerprintDigits = 16;
@@ -247,7 +243,7 @@ std::string_view subject_label(const jobs::Alert& alert) {
 const std::string& subject(const jobs::Alert& alert) { return is_of_domain(alert) ? alert.name : alert.job; }
 
 Labels labels_of(const jobs::Alert& alert) {
-  Labels labels{{"alertname", std::string(kAlertTitles[static_cast<std::size_t>(alert.kind)])},
+  Labels labels{{"alertname", std::string(entry_of(alert.kind).title)},
                 {"alert", std::string(name_of(alert.kind))},
                 {"severity", "warning"}};
   labels[subject_label(alert)] = subject(alert);

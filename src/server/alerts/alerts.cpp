@@ -118,10 +118,21 @@ Verdict job_silent(const AlertFacts& facts, double now_s) {
           false, *facts.silent_since_s};
 }
 
-using Rule = Verdict (*)(const AlertFacts&, double now_s);
-/// By kind.
-constexpr std::array<Rule, jobs::kNumAlertKinds> kRules{profiling_stuck, no_permission, plan_not_kept, over_power,
-                                                        site_over_limit, watts_missing, limits_unread, job_silent};
+struct Rule {
+  AlertKind kind;
+  Verdict (*verdict)(const AlertFacts&, double now_s);
+};
+constexpr std::array<Rule, jobs::kNumAlertKinds> kRules{{
+    {AlertKind::profiling_stuck, profiling_stuck},
+    {AlertKind::no_permission, no_permission},
+    {AlertKind::plan_not_kept, plan_not_kept},
+    {AlertKind::over_power, over_power},
+    {AlertKind::site_over_limit, site_over_limit},
+    {AlertKind::watts_missing, watts_missing},
+    {AlertKind::limits_unread, limits_unread},
+    {AlertKind::job_silent, job_silent},
+}};
+static_assert(jobs::follow_alert_kinds(kRules));
 
 }  // namespace
 
@@ -130,11 +141,11 @@ bool Alerts::Place::operator<(const Place& other) const {
 }
 
 void Alerts::look(const AlertFacts& facts, double now_s) {
-  for (std::size_t kind = 0; kind < kRules.size(); ++kind) look_at(facts, static_cast<AlertKind>(kind), now_s);
+  for (const Rule& rule : kRules) look_at(facts, rule.kind, now_s);
 }
 
 void Alerts::look_at(const AlertFacts& facts, AlertKind kind, double now_s) {
-  Verdict verdict = kRules[static_cast<std::size_t>(kind)](facts, now_s);
+  Verdict verdict = kRules[static_cast<std::size_t>(kind)].verdict(facts, now_s);
   const Key key(facts.job, kind);
   const auto known = watched_.find(key);
   if (known == watched_.end() && verdict.level != Level::holds) return;
@@ -217,10 +228,9 @@ std::string format_alert_cursor(const Alerts::Place& place) {
 std::optional<Alerts::Place> parse_alert_cursor(std::string_view text) {
   auto cursor = views::ListCursor::parse(text, 2);
   if (!cursor) return std::nullopt;
-  const auto kind = std::ranges::find(jobs::kAlertNames, cursor->names[0]);
-  if (kind == jobs::kAlertNames.end()) return std::nullopt;
-  return Alerts::Place{cursor->time_s, std::move(cursor->names[1]),
-                       static_cast<AlertKind>(kind - jobs::kAlertNames.begin())};
+  const auto kind = jobs::alert_kind_of(cursor->names[0]);
+  if (!kind) return std::nullopt;
+  return Alerts::Place{cursor->time_s, std::move(cursor->names[1]), *kind};
 }
 
 }  // namespace perseus::alerts

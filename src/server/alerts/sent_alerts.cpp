@@ -1,6 +1,5 @@
 #include "server/alerts/sent_alerts.h"
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -34,15 +33,9 @@ std::string blob_of(const jobs::Alert& alert) {
 std::optional<jobs::Alert> alert_in(std::string_view text) {
   const auto stored = formats::parse_json_as<StoredAlert>(text, "alert");
   if (!stored) return std::nullopt;
-  const auto kind = std::ranges::find(jobs::kAlertNames, stored->alert);
-  if (kind == jobs::kAlertNames.end()) return std::nullopt;
-  return jobs::Alert{static_cast<jobs::AlertKind>(kind - jobs::kAlertNames.begin()),
-                     stored->job,
-                     stored->name,
-                     stored->text,
-                     stored->since_s,
-                     stored->raised_s,
-                     std::nullopt};
+  const auto kind = jobs::alert_kind_of(stored->alert);
+  if (!kind) return std::nullopt;
+  return jobs::Alert{*kind, stored->job, stored->name, stored->text, stored->since_s, stored->raised_s, std::nullopt};
 }
 
 Result<std::vector<jobs::Alert>> read_sent(store::Store& store) {

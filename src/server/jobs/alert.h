@@ -22,11 +22,49 @@ enum class AlertKind : unsigned char {
   limits_unread,    ///< a limit for a domain of the site cannot be read; what was known holds
   job_silent,       ///< no rank of the job calls, or some do not while others do: they have ended, or are cut off
 };
-inline constexpr std::size_t kNumAlertKinds = 8;
-inline constexpr std::array<std::string_view, kNumAlertKinds> kAlertNames{
-    "profiling_stuck", "no_permission", "plan_not_kept", "over_power",
-    "site_over_limit", "watts_missing", "limits_unread", "job_silent"};
-inline std::string_view name_of(AlertKind kind) { return kAlertNames[static_cast<std::size_t>(kind)]; }
+inline constexpr std::size_t kNumAlertKinds = static_cast<std::size_t>(AlertKind::job_silent) + 1;
+
+struct AlertEntry {
+  AlertKind kind;
+  std::string_view name;   ///< in the API and on the command line
+  std::string_view title;  ///< in deploy/prometheus and in messages of the webhook
+};
+/// In the order of the enumeration.
+inline constexpr std::array<AlertEntry, kNumAlertKinds> kAlertTable{{
+    {AlertKind::profiling_stuck, "profiling_stuck", "PerseusProfilingStuck"},
+    {AlertKind::no_permission, "no_permission", "PerseusNoPermission"},
+    {AlertKind::plan_not_kept, "plan_not_kept", "PerseusPlanNotKept"},
+    {AlertKind::over_power, "over_power", "PerseusOverPower"},
+    {AlertKind::site_over_limit, "site_over_limit", "PerseusSiteOverLimit"},
+    {AlertKind::watts_missing, "watts_missing", "PerseusWattsMissing"},
+    {AlertKind::limits_unread, "limits_unread", "PerseusLimitsUnread"},
+    {AlertKind::job_silent, "job_silent", "PerseusJobSilent"},
+}};
+constexpr bool follow_alert_kinds(const auto& rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (static_cast<std::size_t>(rows[i].kind) != i) return false;
+  }
+  return rows.size() == kNumAlertKinds;
+}
+static_assert(follow_alert_kinds(kAlertTable));
+
+inline const AlertEntry& entry_of(AlertKind kind) { return kAlertTable[static_cast<std::size_t>(kind)]; }
+inline std::string_view name_of(AlertKind kind) { return entry_of(kind).name; }
+inline std::optional<AlertKind> alert_kind_of(std::string_view name) {
+  for (const AlertEntry& entry : kAlertTable) {
+    if (entry.name == name) return entry.kind;
+  }
+  return std::nullopt;
+}
+/// "profiling_stuck, ... limits_unread or job_silent", with that word before the last.
+inline std::string list_of_alerts(std::string_view before_last) {
+  std::string names;
+  for (const AlertEntry& entry : kAlertTable) {
+    if (!names.empty()) names += entry.kind == kAlertTable.back().kind ? before_last : ", ";
+    names += entry.name;
+  }
+  return names;
+}
 
 struct Alert {
   AlertKind kind{};

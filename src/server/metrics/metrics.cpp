@@ -74,7 +74,7 @@ std::string Metrics::text(const std::string& version, const service::ServiceCoun
   to.gauge("perseus_ranks", "Expected ranks of live jobs", service.ranks);
   for (std::size_t kind = 0; kind < service.alerts.size(); ++kind) {
     to.gauge("perseus_alerts", "Raised alerts, by kind", service.alerts[kind],
-             {{"alert", std::string(jobs::kAlertNames[kind])}});
+             {{"alert", std::string(jobs::kAlertTable[kind].name)}});
   }
   to.add(commit_times(service.commits));
   to.counter("perseus_store_commits_failed_total", "Database commits that failed", service.commits.failed);

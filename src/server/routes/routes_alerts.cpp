@@ -1,8 +1,5 @@
 // Calls of /v1 about alerts.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -38,8 +35,8 @@ void Api::list_alerts(Call call) {
   const auto kind = parameters.text("alert");
   const auto job = parameters.text("job");
   if (const auto error = parameters.error()) return call.fail(*error);
-  if (kind && std::ranges::find(jobs::kAlertNames, *kind) == jobs::kAlertNames.end()) {
-    return call.fail(wrong_parameter("alert", *kind, fmt::format("one of {}", fmt::join(jobs::kAlertNames, ", "))));
+  if (kind && !jobs::alert_kind_of(*kind)) {
+    return call.fail(wrong_parameter("alert", *kind, "one of " + jobs::list_of_alerts(", ")));
   }
   query.wanted = [this, kind, job, identity = call.identity](const jobs::Alert& alert) {
     return (!kind || *kind == name_of(alert.kind)) && (!job || *job == alert.job) &&
