@@ -123,10 +123,4 @@ class AlertWebhook final : public AlertSink {
 void finish_off_thread(const std::shared_ptr<AlertWebhook>& webhook, work::Executor& executor, double limit_s,
                        work::Done<Ok> done);
 
-/// The message of Prometheus Alertmanager's webhooks, version 4, with one alert. Its group is the alert itself, so its
-/// group key and fingerprint stay the same from "firing" to "resolved", and from server to server.
-std::string format_alert_message(const jobs::Alert& alert);
-/// "job j_7c 'gpt'", "domain 'hall'"
-std::string name_of_subject(const jobs::Alert& alert);
-
 }  // namespace perseus::alerts

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "server/alerts/alert_message.h"
 #include "server/jobs/identity.h"
 #include "server/jobs/view_json.h"
 

@@ -1,8 +1,8 @@
 // The message of an alert, as receivers of Alertmanager's webhooks read it.
+#include "server/alerts/alert_message.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "server/alerts/alert_webhook.h"
 
 namespace perseus::alerts {
 namespace {
