@@ -79,7 +79,7 @@ void JobCache::was_read(const std::string& id, std::int64_t durable, Result<JobL
 }
 
 std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, std::int64_t durable, Result<JobLog> read) {
-  LiveJob* live = in_memory(id);
+  LiveJob* const live = in_memory(id);
   if (!read) {
     if (live != nullptr && live->stale_ && !live->outbox_.is_appending()) go_on_as_shown(*live);
     const bool damaged = read.error().code == ErrorCode::internal;
@@ -104,24 +104,29 @@ std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, std::int64
     if (live->stale_) return std::nullopt;
     return Result<LiveJob*>(live);
   }
+  return take_newer(id, *std::move(read), was_unanswered);
+}
+
+Result<LiveJob*> JobCache::take_newer(const std::string& id, JobLog read, bool was_unanswered) {
+  LiveJob* live = in_memory(id);
   if (live == nullptr) {
     auto fresh = std::make_unique<LiveJob>();
     fresh->job.id = id;
     live = live_.emplace(id, std::move(fresh)).first->second.get();
-    if (!was_unanswered) read->events.clear();
+    if (!was_unanswered) read.events.clear();
   }
   const bool is_new = live->committed == 0;
-  const std::vector<SequencedEvent> news = is_new ? read->events : std::vector<SequencedEvent>();
+  const std::vector<SequencedEvent> news = is_new ? read.events : std::vector<SequencedEvent>();
   const bool was_late = live->shown.is_late();
-  install(*live, *std::move(read));
+  install(*live, std::move(read));
   if (is_new) hooks_.committed(*live, news);
   live = in_memory(id);
-  if (live == nullptr) return Result<LiveJob*>(no_job(id));
+  if (live == nullptr) return no_job(id);
   index_[id] = row_of(*live, clock_.now_s());
   touch(*live);
   live = in_memory(id);
   if (live != nullptr && was_late) hooks_.shown(*live);
-  return Result<LiveJob*>(in_memory(id));
+  return in_memory(id);
 }
 
 /// Replaces memory by the stored job. Events beyond the previously durable ones are news.
@@ -212,30 +217,26 @@ void JobCache::run(LiveJob& live, JobCommand command) {
   if (command.shown_once_durable() && store_.writes_late()) return answer(command, work::StoreAccess::not_answered());
   JobOutbox::Undecided asked{std::move(command)};
   if (asked.command.done && live.outbox_.is_appending()) return live.outbox_.put_off(std::move(asked));
-  const std::optional<Status> decided = decide(live, asked);
+  const std::optional<Answer> decided = decide(live, std::move(asked));
   flush(live);
-  if (decided) answer(asked.command, *decided);
+  if (decided) answer(decided->command, decided->status);
 }
 
-std::optional<Status> JobCache::decide(LiveJob& live, JobOutbox::Undecided& asked) {
+std::optional<JobCache::Answer> JobCache::decide(LiveJob& live, JobOutbox::Undecided asked) {
   JobOutbox::Entry entry{std::move(asked.command), {}, {}, {}};
   const bool was_stale = live.stale_;
   const Status decided = decide_into(live, entry);
-  const bool waits_for_nothing = live.outbox_.all_durable();
-  if (!decided && live.stale_ && !was_stale) {  // its folded events must be undone
-    if (!live.outbox_.is_appending() && live.committed > 0) load(live.job.id, [](const auto&) {});
-  } else if (!decided && entry.command.done && !asked.is_refused && !waits_for_nothing) {
+  const bool all_durable = live.outbox_.all_durable();
+  if (!decided) {
+    const bool must_undo = live.stale_ && !was_stale;  // its folded events
+    if (must_undo && !live.outbox_.is_appending() && live.committed > 0) load(live.job.id, [](const auto&) {});
+    const bool is_final = asked.is_refused || all_durable;
+    if (must_undo || is_final || !entry.command.done) return Answer{std::move(entry.command), decided};
     live.outbox_.put_off({std::move(entry.command), true});
     return std::nullopt;
   }
-  asked.command = std::move(entry.command);
-  if (!decided) return decided;
-  if (entry.events.empty() && waits_for_nothing) {
-    set_wake(live, clock_.now_s());
-    return Ok{};
-  }
-  if (entry.events.empty() && !asked.command.done) return std::nullopt;
-  entry.command = std::move(asked.command);
+  if (entry.events.empty() && all_durable) set_wake(live, clock_.now_s());
+  if (entry.events.empty() && (all_durable || !entry.command.done)) return Answer{std::move(entry.command), Ok{}};
   live.outbox_.add(std::move(entry));
   return std::nullopt;
 }
@@ -245,9 +246,11 @@ std::optional<Status> JobCache::decide(LiveJob& live, JobOutbox::Undecided& aske
 std::vector<JobCache::Answer> JobCache::decide_waiting(LiveJob& live) {
   std::vector<Answer> answers;
   for (JobOutbox::Undecided& asked : live.outbox_.take_undecided()) {
-    const std::optional<Status> decided =
-        live.stale_ ? std::optional<Status>(read_again(live.job.id)) : decide(live, asked);
-    if (decided) answers.push_back({std::move(asked.command), *decided});
+    if (live.stale_) {
+      answers.push_back({std::move(asked.command), read_again(live.job.id)});
+    } else if (auto decided = decide(live, std::move(asked))) {
+      answers.push_back(*std::move(decided));
+    }
   }
   return answers;
 }
@@ -345,8 +348,7 @@ void JobCache::appended(const std::string& id, Result<store::Appended> result) {
   hooks_.written(events);
   if (was_late) {  // what ranks have seen of time is decided before they see the job again
     live->settled = false;
-    JobOutbox::Undecided only_time;
-    decide(*live, only_time);
+    decide(*live, {});
   }
   const std::vector<Answer> decided = decide_waiting(*live);
   became_durable(*live, events);

@@ -110,6 +110,8 @@ class JobCache {
   void was_read(const std::string& id, std::int64_t durable, Result<JobLog> read);
   /// The answer for the waiting callbacks: the job, an error, or nothing, to read again.
   std::optional<Result<LiveJob*>> take(const std::string& id, std::int64_t durable, Result<JobLog> read);
+  /// The log is newer than memory, or as new.
+  Result<LiveJob*> take_newer(const std::string& id, JobLog read, bool was_unanswered);
   void install(LiveJob& live, JobLog read);
   void forget(const std::string& id);
   struct Answer {
@@ -117,8 +119,8 @@ class JobCache {
     Status status;
   };
   void run(LiveJob& live, JobCommand command);
-  /// The command's answer, unless it gets one after an append or nobody waits.
-  std::optional<Status> decide(LiveJob& live, JobOutbox::Undecided& asked);
+  /// The answer to give now. Nothing: the command is decided again after the append in progress, or is in the outbox.
+  std::optional<Answer> decide(LiveJob& live, JobOutbox::Undecided asked);
   std::vector<Answer> decide_waiting(LiveJob& live);
   Status decide_into(LiveJob& live, JobOutbox::Entry& entry);
   Status fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody body, double now_s);

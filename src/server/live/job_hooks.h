@@ -1,4 +1,4 @@
-// What JobCache asks and tells the rest of the service about a job.
+// What JobCache asks and tells the rest of the service about a job; service::Service implements it.
 //
 // Threads: io thread.
 #pragma once
