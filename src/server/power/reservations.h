@@ -18,6 +18,7 @@
 #include "server/jobs/site_admission.h"
 #include "server/plans/planning_options.h"
 #include "server/work/store_access.h"
+#include "server/work/store_turns.h"
 
 namespace perseus::power {
 

@@ -13,6 +13,7 @@
 
 #include "server/jobs/site_document.h"
 #include "server/work/store_access.h"
+#include "server/work/store_turns.h"
 
 namespace perseus::power {
 

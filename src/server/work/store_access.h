@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -153,24 +152,6 @@ class StoreAccess {
   bool probing_ = false;
   bool measuring_ = false;
   std::optional<std::int64_t> size_bytes_;
-};
-
-/// Changes of one thing in the store, one after another: each reads, decides, and writes, and then calls its argument.
-class StoreTurns {
- public:
-  using Change = std::function<void(Done<Ok>)>;
-
-  void add(Change change, Done<Ok> done);
-
- private:
-  struct Turn {
-    Change change;
-    Done<Ok> done;
-  };
-  void begin();
-  void end(const Result<Ok>& result);
-
-  std::deque<Turn> turns_;  ///< the first is in progress
 };
 
 }  // namespace perseus::work
