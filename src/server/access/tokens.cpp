@@ -136,7 +136,7 @@ void Tokens::take(Rows rows) {
   setting_known_ = rows.setting.has_value();
   required_ = !local_ || (setting_known_ && *rows.setting != "off");
   require_if_any();
-  if (user_ != nullptr) user_->tokens_changed();
+  if (changed_) changed_();
 }
 
 void Tokens::require_if_any() {
@@ -197,7 +197,7 @@ void Tokens::put(const store::TokenRow& token, std::function<void(Status)> done)
       ++changes_;
       rows_.emplace(token.hash, token);
       require_if_any();
-      if (user_ != nullptr) user_->tokens_changed();
+      if (changed_) changed_();
     }
     done(put);
   };
@@ -225,7 +225,7 @@ void Tokens::revoke(const std::string& id, std::function<void(Status)> done) {
     if (revoked) {
       ++changes_;
       rows_.erase(hash);
-      if (user_ != nullptr) user_->tokens_changed();
+      if (changed_) changed_();
     }
     done(revoked);
   };

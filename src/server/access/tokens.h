@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "server/store/store.h"
@@ -64,15 +65,6 @@ std::string without_tokens(std::string text);
 /// Stores whether tokens are required, independent of the tokens that exist.
 void require_tokens(store::Store& store, bool required, store::Store::Done<Ok> done);
 
-class TokensUser {
- public:
-  /// Tokens were made or revoked.
-  virtual void tokens_changed() = 0;
-
- protected:
-  ~TokensUser() = default;
-};
-
 class Tokens {
  public:
   /// `local`: only this machine can reach the server, so that tokens may be off.
@@ -97,8 +89,8 @@ class Tokens {
   void put(const store::TokenRow& token, std::function<void(Status)> done);
   /// `id`: the hash or at least its first 8 digits.
   void revoke(const std::string& id, std::function<void(Status)> done);
-  /// Null: nobody.
-  void set_user(TokensUser* user) { user_ = user; }
+  /// Calls `changed` when tokens were made or revoked.
+  void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
 
  private:
   struct Rows {
@@ -119,7 +111,7 @@ class Tokens {
   bool setting_known_ = false;  ///< the store has the setting
   std::string first_secret_;
   std::map<std::string, store::TokenRow, std::less<>> rows_;  ///< by hash
-  TokensUser* user_ = nullptr;
+  std::function<void()> changed_;
 };
 
 }  // namespace perseus::access

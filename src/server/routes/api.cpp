@@ -100,7 +100,7 @@ Api::Api(service::Service& service, access::Tokens& tokens, const Clock& clock, 
       pages_(jobs::random_hex_id().substr(0, 8)),
       site_changes_(jobs::random_hex_id().substr(0, 8)),
       large_bodies_(options_.host) {
-  tokens_.set_user(this);
+  tokens_.on_change([this] { end_expired(); });
   if (!options_.later) options_.later = [](const std::function<void()>& work) { work(); };
   service_.list_changes = &changes_;
 }
@@ -112,7 +112,7 @@ void Api::set_limits(const ApiLimits& limits) {
 }
 
 Api::~Api() {
-  tokens_.set_user(nullptr);
+  tokens_.on_change({});
   service_.list_changes = nullptr;
 }
 

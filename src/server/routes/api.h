@@ -145,7 +145,7 @@ struct Call : Reply {
   std::vector<std::string> parts;  ///< values of {…} in the route's path, in order
 };
 
-class Api final : private access::TokensUser {
+class Api final {
  public:
   /// rank: same tokens as job, for frequent requests of every rank, which the audit log omits.
   /// all_jobs: reads what is about all jobs: not for tokens of jobs, which see only some.
@@ -208,7 +208,6 @@ class Api final : private access::TokensUser {
   /// too_large if the caller's jobs exceed their share of the database.
   [[nodiscard]] Status has_room(const access::Identity& identity) const;
   void end_expired();
-  void tokens_changed() override { end_expired(); }
   void log_wrong_tokens();
   /// Answers 429 if the caller has reached its limit of open calls of this kind.
   bool refuse_if_full(const Call& call, access::HeldCalls::Kind kind, std::size_t waits = 1) const;
