@@ -2,7 +2,7 @@
 //
 // Input:   a name and a shape: ranks, microbatches, stages per rank.
 // Output:  a valid Schedule.
-// Errors:  invalid_input: an unknown name (lists the known ones), a shape that the schedule does not allow.
+// Errors:  usage: an unknown name (lists the known ones), a shape that the schedule does not allow.
 // Cost:    O(actions).
 // Threads: pure functions.
 // Source:  docs/schedules.md shows each as a picture.
@@ -25,8 +25,7 @@ struct ScheduleShape {
   int chunks = 1;
 };
 
-/// The names that make_schedule() knows: gpipe, 1f1b, early-recompute-1f1b, interleaved-1f1b, zero-bubble, zbv,
-/// dualpipev.
+/// The names that make_schedule() knows.
 const std::vector<std::string>& schedule_names();
 /// The name in schedule_names() of a schedule: its name in any case, or the name of PyTorch's class for it
 /// (Schedule1F1B). All functions below accept such names.
@@ -35,8 +34,8 @@ std::optional<std::string> schedule_named(std::string_view name);
 int chunks_fixed_by(const std::string& schedule_name);
 /// Stages per rank where neither the schedule nor the caller says: 2 for interleaved-1f1b, which is 1f1b with 1.
 int usual_chunks(const std::string& schedule_name);
-/// The named schedule for that shape; an Error names the shape's limits (interleaved: microbatches a multiple of ranks,
-/// ...).
+/// The named schedule for that shape; an Error names the shape's limits (interleaved: microbatches a multiple of its
+/// rounds, see microbatches_per_round()).
 Result<Schedule> make_schedule(const std::string& name, const ScheduleShape& shape);
 
 }  // namespace perseus::model

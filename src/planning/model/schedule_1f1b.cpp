@@ -1,4 +1,5 @@
-// One forward, one backward (PipeDream-flush), and the variant that recomputes activations ahead of each backward.
+// One forward, one backward (PipeDream-flush), and its variants: activations recomputed ahead of each backward, and the
+// split backward of zero bubble.
 #include <algorithm>
 
 #include "planning/model/make_schedule.h"
@@ -39,6 +40,27 @@ Ranks early_recompute(const ScheduleShape& shape) {
       actions.push_back({recompute, rank, m});
       actions.push_back({pure_backward, rank, m});
     }
+  }
+  return ranks;
+}
+
+// ZB-H1: weight gradients run `rank` steps late and so fill the cool-down.
+Ranks zero_bubble(const ScheduleShape& shape) {
+  using enum Instruction;
+  Ranks ranks(shape.num_ranks);
+  for (int rank = 0; rank < shape.num_ranks; ++rank) {
+    auto& actions = ranks[rank];
+    const int count = shape.num_microbatches;
+    actions.reserve(3 * count);
+    const int warm_up = std::min(count, shape.num_ranks - 1 - rank);
+    const int late = std::min(count, rank);
+    for (int m = 0; m < warm_up; ++m) actions.push_back({forward, rank, m});
+    for (int m = 0; m < count; ++m) {
+      if (warm_up + m < count) actions.push_back({forward, rank, warm_up + m});
+      actions.push_back({input_gradient, rank, m});
+      if (m >= late) actions.push_back({weight_gradient, rank, m - late});
+    }
+    for (int m = count - late; m < count; ++m) actions.push_back({weight_gradient, rank, m});
   }
   return ranks;
 }

@@ -1,4 +1,4 @@
-// The generators behind make_schedule(), one file each.
+// The generators behind make_schedule().
 //
 // Input:   a shape within the limits of the schedule's family.
 // Output:  the actions of each rank.

@@ -1,7 +1,6 @@
 // Interleaved 1F1B: each rank holds V stages (chunks) and switches to the next after each round of microbatches.
 //
-// The order is PyTorch's, which is Megatron's with rounds of any size. With one stage per rank and a split backward
-// it is the zero-bubble schedule ZB-H1: its weight gradients run `rank` steps late and so fill the cool-down.
+// The order is PyTorch's, which is Megatron's with rounds of any size.
 #include <algorithm>
 
 #include "planning/model/make_schedule.h"
@@ -51,26 +50,6 @@ Ranks interleaved(const ScheduleShape& shape) {
       if (warm_up + k < walk.length()) actions.push_back(walk.forward(warm_up + k));
       actions.push_back(walk.backward(Instruction::backward, k));
     }
-  }
-  return ranks;
-}
-
-Ranks zero_bubble(const ScheduleShape& shape) {
-  using enum Instruction;
-  Ranks ranks(shape.num_ranks);
-  for (int rank = 0; rank < shape.num_ranks; ++rank) {
-    auto& actions = ranks[rank];
-    const int count = shape.num_microbatches;
-    actions.reserve(3 * count);
-    const int warm_up = std::min(count, shape.num_ranks - 1 - rank);
-    const int late = std::min(count, rank);
-    for (int m = 0; m < warm_up; ++m) actions.push_back({forward, rank, m});
-    for (int m = 0; m < count; ++m) {
-      if (warm_up + m < count) actions.push_back({forward, rank, warm_up + m});
-      actions.push_back({input_gradient, rank, m});
-      if (m >= late) actions.push_back({weight_gradient, rank, m - late});
-    }
-    for (int m = count - late; m < count; ++m) actions.push_back({weight_gradient, rank, m});
   }
   return ranks;
 }
