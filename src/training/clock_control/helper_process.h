@@ -2,13 +2,14 @@
 // two of training process, supervisor and worker, leave a clock locked.
 //
 // Which process unlocks after which death:
+// clang-format off
 //   training process (also by exec, exit, SIGKILL)  the worker: it waits for a pidfd of that process
 //   worker, or worker and training process          the supervisor, by the lease
 //   supervisor, or supervisor and training process  the worker: it waits for the other end of their link
 //   worker and supervisor                           the training process starts `perseus-clockd --restore LEASE`
-//   a process whose reset fails repeats it; then the next of these: supervisor, `--restore`, the training process
-//   itself all three at once                               the next perseus-clockd, doctor or `perseus-clockd
-//   --restore`
+//   all three at once                               the next perseus-clockd, doctor or `perseus-clockd --restore`
+// clang-format on
+// A process whose reset fails repeats it; then the next of these: supervisor, `--restore`, the training process itself.
 // A helper of the node's daemon consists of the same two processes; the daemon itself restores in place of
 // `--restore`. SIGTERM to either process ends both. The supervisor ends a worker that does not respond within 200 ms
 // (watchdog.h) and gives the clock back; it gives the clock back also while the training process is suspended. A
