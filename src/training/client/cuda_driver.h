@@ -17,7 +17,7 @@
 namespace perseus::client {
 
 struct CudaDriver {
-  static constexpr int kSuccess = 0, kNotReady = 600, kAlreadyRegistered = 712;
+  static constexpr int kSuccess = 0, kInvalidContext = 201, kNotReady = 600, kAlreadyRegistered = 712;
   static constexpr unsigned kEventDefault = 0, kEventDisableTiming = 2;
   static constexpr unsigned kStreamNonBlocking = 1;
   static constexpr int kCaptureRelaxed = 2;
@@ -45,6 +45,11 @@ struct CudaDriver {
   int (*stream_wait_event)(void*, void*, unsigned) = nullptr;
   int (*launch_host_function)(void*, void (*)(void*), void*) = nullptr;
 
+  /// This thread has a context: one that has called no function of a runtime has none.
+  [[nodiscard]] bool has_context() const {
+    void* context = nullptr;
+    return context_current(&context) == kSuccess && context != nullptr;
+  }
   /// True if a graph capture of that stream runs, or if the driver cannot tell: record nothing on it.
   [[nodiscard]] bool capturing(void* stream) const {
     int status = 0;

@@ -53,11 +53,10 @@ Result<std::unique_ptr<CudaEvents>> CudaEvents::open(std::shared_ptr<const CudaD
 std::uint64_t CudaEvents::mark() {
   captured_ = driver_->capturing(stream_);
   if (captured_ || failed() || next_ - free_before_.load(std::memory_order_acquire) >= events_.size()) return 0;
-  if (driver_->event_record(event(next_), stream_) != CudaDriver::kSuccess) {
-    failed_.store(true, std::memory_order_release);
-    return 0;
-  }
-  return next_++;
+  const int code = driver_->event_record(event(next_), stream_);
+  if (code == CudaDriver::kSuccess) return next_++;
+  if (code != CudaDriver::kInvalidContext) failed_.store(true, std::memory_order_release);
+  return 0;
 }
 
 bool CudaEvents::finished(const Step& step) {

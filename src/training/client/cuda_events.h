@@ -40,7 +40,7 @@ class CudaEvents {
   CudaEvents& operator=(const CudaEvents&) = delete;
   ~CudaEvents();
 
-  /// Returns 0 if no event is free or a graph capture of the stream runs.
+  /// Returns 0 if no event is free, a graph capture of the stream runs, or the thread has no context.
   std::uint64_t mark();
   /// A graph capture of the stream ran at the last mark().
   [[nodiscard]] bool captured() const { return captured_; }

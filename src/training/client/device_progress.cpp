@@ -46,9 +46,8 @@ class WriteValue final : public DeviceProgress {
 
   bool mark(std::uint32_t position) override {
     if (failed()) return false;
-    if (driver_->write_value(stream_, address_, position, 0) == CudaDriver::kSuccess) return true;
-    failed_.store(true, std::memory_order_release);
-    return false;
+    const int code = driver_->write_value(stream_, address_, position, 0);
+    return code == CudaDriver::kSuccess || fails(code);
   }
   [[nodiscard]] ProgressWay way() const override { return ProgressWay::write_value; }
 
@@ -115,12 +114,15 @@ class HostFunction final : public DeviceProgress {
     if (call.outstanding.load(std::memory_order_acquire)) return false;
     call.position = position;
     call.outstanding.store(true, std::memory_order_relaxed);
-    const bool done = driver_->event_record(events_[slot], stream_) == CudaDriver::kSuccess &&
-                      driver_->stream_wait_event(side_stream_, events_[slot], 0) == CudaDriver::kSuccess &&
-                      driver_->launch_host_function(side_stream_, &called, &call) == CudaDriver::kSuccess;
-    if (!done) failed_.store(true, std::memory_order_release);
+    int code = driver_->event_record(events_[slot], stream_);
+    if (code == CudaDriver::kSuccess) code = driver_->stream_wait_event(side_stream_, events_[slot], 0);
+    if (code == CudaDriver::kSuccess) code = driver_->launch_host_function(side_stream_, &called, &call);
+    if (code != CudaDriver::kSuccess) {
+      call.outstanding.store(false, std::memory_order_relaxed);
+      return fails(code);
+    }
     ++next_;
-    return done;
+    return true;
   }
   [[nodiscard]] ProgressWay way() const override { return ProgressWay::host_function; }
 
@@ -175,10 +177,8 @@ class Polling final : public DeviceProgress {
     const std::uint64_t next = s.marked.load(std::memory_order_relaxed);
     if (failed() || next - s.passed.load(std::memory_order_acquire) >= kOutstanding) return false;
     s.positions[next % kOutstanding] = position;
-    if (s.driver->event_record(s.events[next % kOutstanding], stream_) != CudaDriver::kSuccess) {
-      failed_.store(true, std::memory_order_release);
-      return false;
-    }
+    const int code = s.driver->event_record(s.events[next % kOutstanding], stream_);
+    if (code != CudaDriver::kSuccess) return fails(code);
     s.marked.store(next + 1, std::memory_order_release);
     return true;
   }

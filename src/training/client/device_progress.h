@@ -13,7 +13,7 @@
 // Output:  the word reaches each position after the work before that boundary and before the work behind it, at most
 //          microseconds (write_value) or fractions of a millisecond late.
 // Errors:  open() returns why no way works; mark() is false where nothing was enqueued (a full ring, a driver error).
-//          A driver error makes failed() true permanently.
+//          A driver error makes failed() true permanently, but not that the thread has no context.
 // Cost:    one to three driver calls per mark, none of which waits for the device.
 // Threads: open(), mark() and set_stream() the training thread; the rest any.
 // Source:  docs/decisions/0030-clocks-at-device-time.md, docs/measurements/client.md.
@@ -58,6 +58,11 @@ class DeviceProgress {
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
 
  protected:
+  /// False. An error is permanent, unless the calling thread merely has no context.
+  bool fails(int code) {
+    if (code != CudaDriver::kInvalidContext) failed_.store(true, std::memory_order_release);
+    return false;
+  }
   void* stream_ = nullptr;
   std::atomic<bool> failed_{false};
 };

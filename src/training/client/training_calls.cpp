@@ -311,16 +311,22 @@ void TrainingCalls::choose_moment() {
   if (moment == ClockMoment::none) clock_ = 0;
 }
 
-/// False: the device's progress cannot be observed, or that failed. Opened once.
+/// False: the device's progress cannot be observed, or that failed. Opened once, in the first step that can.
 bool TrainingCalls::open_progress(clock_control::ClockController& control) {
   const bool events_fail = cuda_.load(std::memory_order_relaxed)->failed();
   if (progress_ != nullptr && !events_fail && !progress_->failed() && !progress_lost_.load(std::memory_order_relaxed)) {
     return true;
   }
-  if (progress_owner_ || events_fail || no_way_.load(std::memory_order_relaxed) != nullptr) {
+  if (progress_owner_ || events_fail || !no_progress_.empty()) {
     progress_ = nullptr;
     return false;
   }
+  // A thread gets its context by its first call of a runtime, which may come after this step's begin.
+  if (!driver_->has_context()) {
+    no_way_.store("the thread that begins the step has no CUDA context yet", std::memory_order_release);
+    return false;
+  }
+  no_way_.store(nullptr, std::memory_order_release);
   clock_control::ClockController::SharedMemory memory = control.share_memory();
   // No earlier boundary is pending on the device.
   position_ = control.position();

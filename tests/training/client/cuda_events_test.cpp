@@ -122,6 +122,15 @@ TEST_F(CudaEventsTest, ADeviceThatFailsIsGivenUp) {
   EXPECT_FALSE((*events)->on_host(s).clean);
 }
 
+TEST_F(CudaEventsTest, AThreadWithoutAContextCostsAMarkAndNoMore) {
+  auto events = CudaEvents::open(driver(), nullptr, 64);
+  fail(CudaDriver::kInvalidContext);
+  EXPECT_EQ((*events)->mark(), 0U);
+  fail(0);
+  EXPECT_FALSE((*events)->failed());
+  EXPECT_NE((*events)->mark(), 0U);
+}
+
 TEST_F(CudaEventsTest, ADeviceFailureIsLoggedOnceAndTheHostsClockIsUsed) {
   Said said;
   ClientOptions options;

@@ -257,6 +257,21 @@ TEST_F(DeviceTime, StepsThatReplayAGraphGetOneClock) {
   EXPECT_EQ(said_.count("does not fit"), 0);
 }
 
+TEST_F(DeviceTime, AFirstStepOfAThreadWithoutAContextCostsOneStep) {
+  plan_ = plan_of(1, R"([["forward",700],["forward",700],["backward",700],["backward",700]])");
+  start();
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
+  ASSERT_EQ(testing::cu("cuCtxSetCurrent", simulated_cuda::CudaContext{}), kSuccess);
+  client_->calls().step_begin(true);
+  ASSERT_TRUE(comes_true([&] { return said_.count("the thread that begins the step has no CUDA context yet") == 1; }))
+      << client_->status();
+  ASSERT_EQ(testing::cu("cuCtxSetCurrent", context_), kSuccess);
+  client_->calls().step_end();
+  ASSERT_TRUE(gets_plan()) << client_->status();
+  EXPECT_TRUE(clock_becomes(kLow)) << client_->status();
+  EXPECT_TRUE(comes_true([&] { return said_.count("clocks change when the GPU reaches the computation") == 1; }));
+}
+
 TEST_F(DeviceTime, NothingIsEnqueuedIntoAStreamThatIsCaptured) {
   start();
   ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
