@@ -186,6 +186,13 @@ void PlanFollower::end_step(int microbatches) {
   (other_ == nullptr ? plan_->fits : other_->fits) = fits_;
 }
 
+void PlanFollower::forget_step() {
+  asked_ = false;
+  steps_ = std::max(steps_, 0);
+  const bool fitted = plan_ != nullptr && (other_ == nullptr ? plan_->fits : other_->fits);
+  if (fitted && !fits_so_far_) misfit_.store(0, std::memory_order_release);
+}
+
 void PlanFollower::misfits(int instruction) {
   if (!fits_so_far_) return;
   fits_so_far_ = false;

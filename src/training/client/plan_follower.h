@@ -141,6 +141,8 @@ class PlanFollower {
   [[nodiscard]] int clock_of(model::Instruction instruction, int microbatch, int chunk, std::size_t place) const;
   /// `microbatches`: as many ran; 0: not known.
   void end_step(int microbatches = 0);
+  /// In place of end_step(): nothing ran in this step.
+  void forget_step();
   /// After end_step(): the clock with which the step of that number begins, as far as known; 0: leave it unchanged.
   [[nodiscard]] int first_clock_of(std::int64_t iteration) const;
   /// For work outside of training steps (evaluation): the highest clock if a plan is in force, else 0.

@@ -35,6 +35,7 @@ struct RecordedComputation {
 struct Step {
   bool cuda = false;  ///< marks are handles of cuda_events
   bool train = true;  ///< false: evaluation, of which only begin and end are known
+  bool ran = true;    ///< something ran in it, as far as the training thread knows; see GraphSteps
   std::int64_t iteration = 0;
   std::int64_t plan_version = 0;
   int microbatches = 0;   ///< 0: not known

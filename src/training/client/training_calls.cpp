@@ -31,7 +31,7 @@ void TrainingCalls::step_begin(bool train, int microbatches) {
   // Before anything is measured or launched: no time or energy that is reported contains the wait.
   const double paced_before_s = pacer_.paced_s();
   pacer_.wait(std::exchange(iteration_began_ns_, 0), [this] { return device_is_idle(); });
-  waited_s_ = pacer_.paced_s() - paced_before_s;
+  waited_s_ += pacer_.paced_s() - paced_before_s;
   in_step_ = true;
   train_ = train;
   if (!train) {
@@ -50,6 +50,7 @@ void TrainingCalls::step_begin(bool train, int microbatches) {
   step_began_ns_ = iteration_began_ns_ = host_now_ns();
   record_step_begin();
   under_way_ = 0;
+  ended_any_ = false;
   if (has_news()) take_news(false, false);
   request(follower_.next_clock());
 }
@@ -109,10 +110,16 @@ void TrainingCalls::step_end() {
   if (!in_step_) return;
   if (has_news()) take_news(train_, true);
   in_step_ = false;
-  if (train_) follower_.end_step(forwards());
+  const bool ran = train_ && seems_run();
+  if (ran) {
+    follower_.end_step(forwards());
+  } else if (train_) {
+    follower_.forget_step();
+  }
   const std::uint64_t now = host_now_ns();
   if (Step* const step = recorder_.current()) {
     step->end_ns = now;
+    step->ran = ran;
     const std::int64_t helper = working_helper();
     step->controlled = step_helper_ != 0 && step_helper_ == helper;
     step->followed = follower_.followed() && (keeps_clocks() || (step->controlled && moment_ != ClockMoment::none));
@@ -129,10 +136,25 @@ void TrainingCalls::step_end() {
   const bool by_device = recorder_.current() != nullptr && recorder_.current()->cuda;
   recorder_.end_step();
   if (!train_) return;
-  if (!by_device) {
-    last_iteration_time_s_.store(static_cast<double>(now - step_began_ns_) * 1e-9, std::memory_order_relaxed);
+  if (ran) {
+    waited_s_ = 0;
+    if (!by_device) {
+      last_iteration_time_s_.store(static_cast<double>(now - step_began_ns_) * 1e-9, std::memory_order_relaxed);
+    }
+  } else {
+    iteration_began_ns_ = 0;  // paced at its begin, in place of the next one
   }
+  // Other ranks may have run something in it: all ranks count the same iterations.
   finished_.store(++iteration_, std::memory_order_release);
+}
+
+/// Of a training step that ends: a computation has ended in it, or it replays a captured graph, as far as is known.
+bool TrainingCalls::seems_run() {
+  if (ended_any_ || under_way_ > 0) return ended_any_;
+  const Step* const step = recorder_.current();
+  const std::uint64_t took_ns =
+      step == nullptr || cuda_step_ ? host_now_ns() - step_began_ns_ : mark() - step->begin_mark;
+  return graphs_.seems_run(1e-9 * static_cast<double>(took_ns), cuda_step_);
 }
 
 /// Of a stage, in this step: the microbatches that ran. 0: not known.
@@ -204,6 +226,7 @@ void TrainingCalls::end(model::Instruction instruction) {
   if (marked) ++position_;
   recorder_.end(instruction, ended, marked ? position_ : 0);
   under_way_ = std::max(under_way_ - 1, 0);
+  ended_any_ |= instruction < model::Instruction::load;
   // The clock of the next computation can change while this rank waits for its input, but not under other work.
   if (under_way_ == 0) request(follower_.next_clock());
   if (timed) end_cost_.took(host_now_ns() - from);

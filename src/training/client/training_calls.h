@@ -26,6 +26,7 @@
 #include "training/client/complaints.h"
 #include "training/client/cuda_events.h"
 #include "training/client/device_progress.h"
+#include "training/client/graph_steps.h"
 #include "training/client/options.h"
 #include "training/client/pacer.h"
 #include "training/client/plan_follower.h"
@@ -68,6 +69,7 @@ class TrainingCalls {
   void use_control(clock_control::ClockController& control, int highest_mhz);
   /// The oldest steps, until they are released.
   [[nodiscard]] StepRecorder& recorder() { return recorder_; }
+  [[nodiscard]] GraphSteps& graphs() { return graphs_; }
   /// The step took that long by the device's own events.
   void step_took(double time_s) { last_iteration_time_s_.store(time_s, std::memory_order_relaxed); }
   /// The GPU passes boundaries, but its position does not arrive: clocks must not wait for it any more.
@@ -123,6 +125,7 @@ class TrainingCalls {
   [[nodiscard]] bool device_is_idle() const;
   void begin_evaluation();
   void drop_step();
+  [[nodiscard]] bool seems_run();
   void record_step_begin();
   void record_shape(Step& step) const;
   [[nodiscard]] bool is_comparable(const Step& step) const;
@@ -144,6 +147,7 @@ class TrainingCalls {
   int under_way_ = 0;  ///< number of open computations
   std::uint32_t speed_calls_ = 0, begin_calls_ = 0, end_calls_ = 0;
   bool in_step_ = false, train_ = false;
+  bool ended_any_ = false;  ///< in this step, a computation that is not of constant time
   bool no_chunks_ = false;  ///< the program gives no chunks
   int microbatches_ = 0;    ///< of this step, as the program gives it; 0: not known
   bool use_cuda_ = false;   ///< from the next step on
@@ -171,15 +175,16 @@ class TrainingCalls {
   std::int64_t iteration_ = 0;
   std::uint64_t step_began_ns_ = 0;
   std::uint64_t iteration_began_ns_ = 0;  ///< the last training step, until it has been paced; 0: none
-  double waited_s_ = 0;                   ///< for a pace, before this step
+  double waited_s_ = 0;                   ///< for a pace, since the last step in which something ran
   Pacer pacer_;
+  GraphSteps graphs_;
   CallCost speed_cost_, begin_cost_, end_cost_;
 
   std::atomic<std::int64_t> finished_{0}, missed_{0};
   std::atomic<std::int64_t> mixed_through_{-1};
   std::atomic<int> told_moment_{-1};          ///< a ClockMoment, of the last step; -1: no clock can be set anyway
   std::atomic<const char*> way_{""};          ///< of progress_
-  std::atomic<const char*> no_way_{nullptr};  ///< why not: no_progress_, written once
+  std::atomic<const char*> no_way_{nullptr};  ///< why not: no_progress_, written once, or that no context was current
   std::atomic<bool> progress_lost_{false};
   std::string no_progress_;
   std::atomic<double> last_iteration_time_s_{0};

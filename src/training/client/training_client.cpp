@@ -220,7 +220,7 @@ void TrainingClient::measure(double now_s, bool all) {
     } else if (!take_step_of_device(*step, now_s, all)) {
       break;
     }
-    learned_.ran(*step);
+    if (step->ran) learned_.ran(*step);
     calls_.recorder().release();
   }
   if (session_ && now_s >= next_learned_s_) {
@@ -278,6 +278,7 @@ bool TrainingClient::is_mixed(const Step& step) const {
 }
 
 void TrainingClient::take_step(const Step& step, double now_s) {
+  if (step.train && !calls_.graphs().ran(step)) return;
   if (!step.train || !is_mixed(step)) return take_whole_step(step, now_s);
   Step mixed = step;
   mixed.followed = false;  // so its energy is of no plan

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -248,13 +249,48 @@ TEST_F(DeviceTime, StepsThatReplayAGraphGetOneClock) {
   ASSERT_TRUE(gets_plan()) << client_->status();
   ASSERT_TRUE(comes_true([&] {
     client_->calls().step_begin(true);
-    EXPECT_EQ(launch(short_, stream_), kSuccess);
+    for (int kernel = 0; kernel < 4; ++kernel) EXPECT_EQ(launch(short_, stream_), kSuccess);
     client_->calls().step_end();
     open_all();
     return said_.count("one clock per step") == 1;
   })) << client_->status();
   EXPECT_TRUE(clock_becomes(kLow));
   EXPECT_EQ(said_.count("does not fit"), 0);
+}
+
+TEST_F(DeviceTime, AStepInWhichNothingRanIsNotReported) {
+  options_.report_interval_s = 0.02;
+  start();
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
+  ASSERT_TRUE(gets_plan()) << client_->status();
+  const std::int64_t before = statistics().iteration;
+  for (int step = 0; step < 12; ++step) {
+    for (int empty = 0; empty < 5; ++empty) {
+      client_->calls().step_begin(true);
+      client_->calls().step_end();
+    }
+    client_->calls().step_begin(true);
+    client_->calls().begin(model::Instruction::forward, 0, 0);  // an exception comes before its end
+    client_->calls().step_end();
+    enqueue_step();
+    open_all();
+  }
+  EXPECT_EQ(statistics().iteration, before + 12 * 7) << "other ranks count them too";
+  EXPECT_TRUE(client_->stop());
+  EXPECT_EQ(said_.count("one clock per step"), 0);
+  EXPECT_EQ(said_.count("does not fit"), 0);
+  const std::vector<std::string> reports = server_->asked("POST", "/iterations");
+  ASSERT_FALSE(reports.empty());
+  for (const std::string& report : reports) {
+    const std::size_t times = report.find("\"iteration_time_s\":[");
+    ASSERT_NE(times, std::string::npos) << report;
+    std::istringstream list(report.substr(times + 20));
+    for (char next = '['; next != ']'; list >> next) {
+      double time_s = 0;
+      list >> time_s;
+      EXPECT_GT(time_s, 0.01) << report;
+    }
+  }
 }
 
 TEST_F(DeviceTime, AFirstStepOfAThreadWithoutAContextCostsOneStep) {

@@ -346,6 +346,23 @@ TEST_F(PlanFollowerTest, StepsThatShowNoComputationGetTheHighestClockOfThePlan) 
   EXPECT_EQ(run(follower, F), 1000);
 }
 
+TEST_F(PlanFollowerTest, AStepInWhichNothingRanLeavesThePlanAsItWas) {
+  auto window = plan_of_four();
+  window->iterations = 1;
+  window->then_maximum = true;
+  follower.put(std::move(window));
+  for (int skipped = 0; skipped < 3; ++skipped) {
+    follower.begin_step(0);
+    EXPECT_EQ(run(follower, skipped == 2 ? B : F), skipped == 2 ? 1410 : 1000) << "no plan has a backward first";
+    follower.forget_step();
+    EXPECT_FALSE(follower.whole_step());
+    EXPECT_EQ(follower.misfit_version(), 0);
+    EXPECT_EQ(follower.first_clock_of(0), 1000) << "of the window, which has not run";
+  }
+  follower.begin_step(0);
+  EXPECT_EQ(run(follower, F), 1000);
+}
+
 TEST(ClientThreads, PlansComeWhileStepsRun) {
   PlanFollower follower;
   std::atomic<bool> done{false};
