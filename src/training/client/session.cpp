@@ -210,7 +210,7 @@ void Session::State::answered() {
 
 void Session::State::answers_again(Outside& to) {
   to.complaints.clear(Cause::server, shown_url + " answers again");
-  to.complaints.clear(Cause::job, fmt::format("{} knows job {} again", shown_url, job_now()));
+  to.complaints.clear(Cause::job, fmt::format("{} knows job {}", shown_url, job_now()));
 }
 
 /// The rank that started the job has ended it, or the job expired. Other ranks learn that while they end themselves:
@@ -226,7 +226,13 @@ void Session::State::job_is_over(const std::string& how) {
       held_before = std::exchange(held, true);
     }
     answers_again(to);
-    to.complaints.say(LogLevel::info, fmt::format("{}: {}", shown_url, how));
+    if (was_known) {
+      to.complaints.say(LogLevel::info, fmt::format("{}: {}", shown_url, how));
+    } else {
+      to.complaints.raise(Cause::job, fmt::format("{}: {}, so rank {}, which starts now, gets no plan: give all ranks "
+                                                  "another job's id, which rank 0 gets if it starts without one",
+                                                  shown_url, how, options.rank));
+    }
     if (!held_before) to.listener.on_held(true);
   });
 }

@@ -28,7 +28,8 @@
 namespace perseus::client {
 
 struct SessionListener {
-  std::function<void(const std::string&)> on_job;
+  std::function<void(const std::string&)> on_job;  ///< its id is known
+  std::function<void(const std::string&)> on_registered = {};
   std::function<void(std::unique_ptr<ClockPlan>)> on_plan;
   std::function<void(bool)> on_held;
   std::function<void(const Answered&)> on_answer = {};  ///< in host_now_s(); before on_plan

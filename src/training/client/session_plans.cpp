@@ -57,7 +57,12 @@ bool Session::State::register_job(const std::stop_token& stop) {
       failed(Cause::server, fmt::format("{}: {}", shown_url, read.error().message));
     }
   }
-  if (made) tell([&](Outside& to) { to.listener.on_job(*made); });
+  if (made) {
+    tell([&](Outside& to) {
+      to.listener.on_job(*made);
+      if (to.listener.on_registered) to.listener.on_registered(*made);
+    });
+  }
   const std::lock_guard lock(mutex);
   tried = true;
   if (made) job = *made;
@@ -81,6 +86,11 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
   if (!reply) return false;
   if (reply->status / 100 == 2) {
     answered();
+    if (!was_known.exchange(true) && !own_job) {
+      tell([&](Outside& to) {
+        if (to.listener.on_registered) to.listener.on_registered(job);
+      });
+    }
     known_as = read_registered_epoch(reply->body);
     restarted = false;
     // Request a plan that cannot be read again, and complain about it then.
@@ -94,12 +104,20 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
     changed.notify_all();
     return true;
   }
-  if (reply->status == kJobOverStatus && job_has_ended(stop)) return true;
-  failed(Cause::job, fmt::format("{} rejected rank {} of job {}: {}", shown_url, options.rank, job,
-                                 read_refusal(reply->body, reply->status)));
-  // No other rank uses a job of one rank: register a new one.
-  if (reply->status == 404 && own_job && options.world_size() == 1) {
+  const std::optional<std::string> end = reply->status == kJobOverStatus ? end_of_job(stop) : std::nullopt;
+  // No other rank uses a job of one rank. One that this process has registered ends with it.
+  const bool again = options.world_size() == 1 && (end ? !own_job && !was_known : reply->status == 404);
+  if (end && !again) {
+    job_is_over(*end);
+    return true;
+  }
+  failed(Cause::job,
+         fmt::format("{} rejected rank {} of job {}: {}{}", shown_url, options.rank, job,
+                     end ? *end : read_refusal(reply->body, reply->status), again ? "; it registers a new job" : ""));
+  if (again) {
     const std::lock_guard lock(mutex);
+    own_job = true;
+    was_known = false;
     job.clear();
   }
   return false;
@@ -113,12 +131,11 @@ http::HttpCall Session::State::plan_call(std::int64_t have, std::int64_t iterati
       "", ""};
 }
 
-/// True if the job has ended and that was logged.
-bool Session::State::job_has_ended(const std::stop_token& stop) {
+/// How the job has ended; nothing: it has not, as far as is known.
+std::optional<std::string> Session::State::end_of_job(const std::stop_token& stop) {
   const auto reply = call(*for_plans, plan_call(0, 0, 0), timing.answer_s, stop);
-  if (!reply || reply->status != kJobOverStatus) return false;
-  job_is_over(read_refusal(reply->body, reply->status));
-  return true;
+  if (!reply || reply->status != kJobOverStatus) return std::nullopt;
+  return read_refusal(reply->body, reply->status);
 }
 
 bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& have) {

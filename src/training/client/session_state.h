@@ -60,6 +60,7 @@ struct Session::State {
   std::string job;
   bool tried = false;  ///< registration was tried
   bool rank_known = false;
+  std::atomic<bool> was_known{false};  ///< in this job, to the server
   std::optional<double> silent_since_s;
   bool held = false;
   bool leased = false;                    ///< the last plan came with a power budget
@@ -87,7 +88,7 @@ struct Session::State {
   /// Null: no plan yet, or no new one.
   void take_plan(std::unique_ptr<ClockPlan> plan, std::int64_t& have);
   void plan_is_valid(double asked_s, double sent_by_s, const std::string& answer);
-  bool job_has_ended(const std::stop_token& stop);
+  std::optional<std::string> end_of_job(const std::stop_token& stop);
   [[nodiscard]] http::HttpCall plan_call(std::int64_t have, std::int64_t iteration, double wait_s) const;
   std::vector<MeasuredIteration> next_report(bool all);
   bool send(const std::vector<MeasuredIteration>& report, const std::stop_token& stop);

@@ -145,9 +145,11 @@ RankGpu TrainingClient::rank_gpu() const {
 void TrainingClient::open_session() {
   if (options_.server.empty()) return;
   SessionListener listener;
-  listener.on_job = [this, gpu = rank_gpu()](const std::string& job) {
+  listener.on_job = [this](const std::string& job) {
     jobs_.push_back(job);
     job_.store(jobs_.back().c_str(), std::memory_order_release);
+  };
+  listener.on_registered = [this, gpu = rank_gpu()](const std::string& job) {
     if (options_.rank == 0) complaints_.note(News::job, start_message(job, options_, facts_, gpu));
   };
   listener.on_plan = [this, messages = PlanMessages(options_.rank == 0)](std::unique_ptr<ClockPlan> plan) mutable {

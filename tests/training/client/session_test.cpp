@@ -28,6 +28,7 @@ class SessionTest : public ::testing::Test {
     options.report_interval_s = 0.01;
     SessionListener listener;
     listener.on_job = [this](const std::string&) { ++jobs; };
+    listener.on_registered = [this](const std::string&) { ++registered; };
     listener.on_plan = [this](std::unique_ptr<ClockPlan> plan) { version = plan->version; };
     listener.on_held = [this](bool is) { held = is; };
     listener.on_answer = [this](const Answered&) { ++answers; };
@@ -55,7 +56,7 @@ class SessionTest : public ::testing::Test {
   std::optional<SeenClocks> clocks;
   Said said;
   Complaints complaints{said.log(), no_pause()};
-  std::atomic<int> jobs{0}, answers{0};
+  std::atomic<int> jobs{0}, registered{0}, answers{0};
   std::atomic<std::int64_t> version{0};
   std::atomic<bool> held{false};
   std::unique_ptr<Session> session;
@@ -452,7 +453,9 @@ TEST_F(SessionTest, ALateRankLearnsThatTheJobHasEnded) {
   });
   start(server.url());
   ASSERT_TRUE(eventually([&] { return held.load(); }));
-  EXPECT_EQ(said.count("job j1 is finished"), 1);
+  EXPECT_EQ(said.count("job j1 is finished, so rank 0, which starts now, gets no plan"), 1);
+  EXPECT_TRUE(complaints.raised(Cause::job)) << "a process that trains on must see it";
+  EXPECT_EQ(registered, 1) << "of the job alone";
   EXPECT_EQ(said.count("rejected"), 0);
   EXPECT_EQ(session->failures(), 0);
   EXPECT_EQ(server.asked("POST", "/ranks").size(), 1U);
@@ -494,11 +497,33 @@ TEST_F(SessionTest, AJobOfOneRankThatTheServerForgotIsRegisteredAnew) {
   ASSERT_TRUE(eventually([&] { return jobs == 2 && !held && session->reached(); }));
 }
 
+TEST_F(SessionTest, ARankWhoseJobHasEndedRegistersANewOneIfItIsTheJobsOnlyRank) {
+  for (const auto& [status, detail] : {std::pair(404, "no job old"), std::pair(409, "job old is finished")}) {
+    const std::pair refusal(status, fmt::format(R"({{"detail":"{}"}})", detail));
+    ScriptedServer server([&refusal](const http::HttpRequest& request) {
+      return request.path.starts_with("/v1/jobs/old") ? refusal : well(request, a_plan);
+    });
+    options.job = "old";
+    registered = 0;
+    version = 0;
+    start(server.url());
+    ASSERT_TRUE(eventually([&] { return version == 1 && session->reached(); })) << detail;
+    EXPECT_EQ(said.count(fmt::format("rejected rank 0 of job old: {}; it registers a new job", detail)), 1);
+    EXPECT_EQ(registered, 1) << "not the old one";
+    EXPECT_TRUE(complaints.all().empty());
+    session->stop(30);
+    EXPECT_EQ(server.asked("POST", "/v1/jobs/j1/finish").size(), 1U);
+    session.reset();
+  }
+}
+
 TEST_F(SessionTest, AJobOfOthersThatTheServerForgotMeansTheHighestClock) {
   options.job = "j1";
+  options.pp_degree = 2;
   ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   start(server.url());
   ASSERT_TRUE(eventually([&] { return version == 1; }));
+  EXPECT_EQ(registered, 1);
   server.script([](const http::HttpRequest&) { return std::pair(404, std::string(R"({"detail":"no such job"})")); });
   ASSERT_TRUE(eventually([&] { return held && session->failures() > 3; }));
   EXPECT_EQ(said.count("no such job"), 1);
