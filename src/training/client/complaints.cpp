@@ -65,7 +65,7 @@ std::string Complaints::due(Known& known) {
   if (!known.holds || known.logged || now_s < known.quiet_until_s || quiet(known.line_s)) return {};
   std::string line = known.complaint.message;
   if (known.unlogged > 1) line += fmt::format(" ({} times since the last message about it)", known.unlogged);
-  known.logged = true;
+  known.logged = known.shown = true;
   known.unlogged = 0;
   known.pause_s = std::clamp(2 * known.pause_s, pauses_.least_s, pauses_.most_s);
   known.quiet_until_s = now_s + known.pause_s;
@@ -110,12 +110,14 @@ void Complaints::clear(Cause cause, const std::string& now_what) {
     if (one == nullptr || !one->holds) return;
     one->holds = false;
     one->seen_s = now_s_();
-    if (!one->logged) return;
-    if (quiet(one->line_s)) {
+    if (!one->shown) return;
+    if (!one->logged || quiet(one->line_s)) {
       one->gone = now_what;
+      one->gone_from_s = (one->logged ? one->line_s : one->seen_s) + pauses_.least_s;
       return;
     }
-    one->line_s = now_s_();
+    one->shown = false;
+    one->line_s = one->seen_s;
   }
   say(LogLevel::info, now_what);
 }
@@ -139,16 +141,17 @@ void Complaints::remind(bool at_once) {
   std::vector<std::pair<LogLevel, std::string>> lines;
   {
     const std::lock_guard lock(mutex_);
-    const auto log = [&](std::optional<std::string>& waits, double& line_s) {
-      if (!waits || (quiet(line_s) && !at_once)) return;
+    const auto log = [&](std::optional<std::string>& waits, double from_s, double& line_s) {
+      if (!waits || (now_s_() < from_s && !at_once)) return false;
       lines.emplace_back(LogLevel::info, *std::exchange(waits, std::nullopt));
       line_s = now_s_();
+      return true;
     };
     for (Known& one : known_) {
       if (std::string line = due(one); !line.empty()) lines.emplace_back(LogLevel::warning, std::move(line));
-      log(one.gone, one.line_s);
+      if (log(one.gone, one.gone_from_s, one.line_s)) one.shown = false;
     }
-    for (Line& one : news_) log(one.waits, one.line_s);
+    for (Line& one : news_) log(one.waits, one.line_s + pauses_.least_s, one.line_s);
   }
   for (const auto& [level, line] : lines) say(level, line);
 }

@@ -3,7 +3,9 @@
 // The client logs a cause when it appears and when it is gone, and never two lines about one within the least pause. A
 // cause that comes and goes is logged again only after a pause since its last message, which doubles each time
 // (PauseLimits); the next message then contains the number of occurrences. A cause that was absent for the longest
-// pause starts anew. News (a plan has come) keep the least pause too: of several within it, the last one is logged.
+// pause starts anew. The last line about a cause never stays that it holds: an end after appearances that were not
+// logged is logged once the cause has been absent for the least pause. News (a plan has come) keep the least pause too:
+// of several within it, the last one is logged.
 //
 // Input:   raise(cause, message) whenever the cause is detected, clear(cause) when it is gone, note(news, message),
 //          remind() periodically.
@@ -94,11 +96,13 @@ class Complaints {
   struct Known {
     Complaint complaint;
     bool holds = false, logged = false;  ///< logged: since it appeared
+    bool shown = false;                  ///< the last line about it says that it holds
     std::int64_t unlogged = 0;           ///< appearances
     double seen_s = 0;
     double quiet_until_s = 0, pause_s = 0;
     double line_s = kNever_s;         ///< of the last line
-    std::optional<std::string> gone;  ///< line that waits
+    std::optional<std::string> gone;  ///< line that waits, ...
+    double gone_from_s = 0;           ///< ... until then
   };
   struct Line {
     News news;

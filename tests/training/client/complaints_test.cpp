@@ -92,6 +92,23 @@ TEST_F(ComplaintsTest, AFlappingCauseIsLoggedAfterGrowingPausesWithItsCount) {
   EXPECT_EQ(complaints.all().front().times, 16 * 3600 + 1);
 }
 
+TEST_F(ComplaintsTest, TheEndOfAFlappingCauseIsLogged) {
+  complaints.raise(Cause::server, "gone");
+  for (int i = 0; i < 30; ++i) {
+    complaints.clear(Cause::server, "back");
+    now_s += 0.1;
+    complaints.raise(Cause::server, "gone");
+    complaints.remind();
+  }
+  complaints.clear(Cause::server, "back");
+  complaints.remind();
+  EXPECT_THAT(lines, ElementsAre("gone"));
+  now_s += 10;
+  complaints.remind();
+  complaints.remind();
+  EXPECT_THAT(lines, ElementsAre("gone", "back"));
+}
+
 TEST_F(ComplaintsTest, ACauseThatComesBackToStayIsLoggedAtThePausesEnd) {
   complaints.raise(Cause::device, "lost");
   complaints.clear(Cause::device, "found");
