@@ -6,6 +6,7 @@ usage: test_security.py PERSEUS
 
 import base64
 import http.client
+import http.server
 import json
 import os
 import pathlib
@@ -128,6 +129,31 @@ class Tokens(SecurityCase):
         self.assertNotIn(boss, away.stderr)
         wrong = base64.b64encode(b"any:thing").decode()
         self.assertEqual(self.request("GET", "/v1/jobs", headers={"Authorization": f"Basic {wrong}"})[0], 401)
+
+    def test_errors_show_no_password_of_a_url(self):
+        answers = [(503, "{}", 69), (200, "no JSON", 69), (401, json.dumps({"detail": "unknown token"}), 67)]
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.HTTPServer(("127.0.0.1", 0), Handler) as stand_in:
+            threading.Thread(target=stand_in.serve_forever, args=(0.02,), daemon=True).start()
+            address = f"127.0.0.1:{stand_in.server_port}"
+            for status, body, code in answers:
+                for command in (["job", "list"], ["site", "show"]):
+                    done = subprocess.run([served.PROGRAM, *command, "--server", f"http://any:secret@{address}", "--json"],
+                                          capture_output=True, text=True)
+                    self.assertNotIn("secret", done.stdout + done.stderr, command)
+                    if status != 200:
+                        self.assertEqual(done.returncode, code, done.stderr)
+                        self.assertIn(f"http://{address}: the server answered 503" if status == 503 else "unknown token", done.stderr)
+            stand_in.shutdown()
 
     def test_revoking_the_last_ones_opens_nothing(self):
         boss = self.first_token()

@@ -27,8 +27,9 @@ namespace json = boost::json;
 constexpr int kUnauthorized = 401;
 
 Error error_of(const http::HttpPeer& peer, const http::HttpReply& reply) {
-  if (reply.status == kUnauthorized && peer.token.empty()) {
-    return {ErrorCode::unauthorized, fmt::format("{} requires a token; give --token or set PERSEUS_TOKEN", peer.url)};
+  const std::string shown_url = http::without_user(peer.url);
+  if (reply.status == kUnauthorized && peer.token.empty() && shown_url == peer.url) {
+    return {ErrorCode::unauthorized, fmt::format("{} requires a token; give --token or set PERSEUS_TOKEN", shown_url)};
   }
   boost::system::error_code problem;
   const json::value body = json::parse(reply.body, problem);
@@ -37,7 +38,7 @@ Error error_of(const http::HttpPeer& peer, const http::HttpReply& reply) {
                             ? std::string(detail->get_string().c_str())
                             : fmt::format("the server answered {} {}", reply.status, http::reason_phrase(reply.status));
   // A fault of the server, not of the request.
-  if (reply.status >= 500) message = fmt::format("{}: {}", peer.url, message);
+  if (reply.status >= 500) message = fmt::format("{}: {}", shown_url, message);
   return {code_of_http_status(reply.status), std::move(message)};
 }
 
@@ -179,7 +180,8 @@ Result<std::string> all_pages(const http::HttpPeer& peer, http::HttpCall page, s
     json::value answer = json::parse(*body, problem);
     json::array* const rows = list_to_change(answer, list);
     if (rows == nullptr) {
-      return Error{ErrorCode::unavailable, fmt::format("{} answered without a list of {}", peer.url, list)};
+      return Error{ErrorCode::unavailable,
+                   fmt::format("{} answered without a list of {}", http::without_user(peer.url), list)};
     }
     for (json::value& row : *rows) all.push_back(std::move(row));
     const auto next = following(answer);
@@ -221,7 +223,10 @@ Result<int> print_answer(const http::HttpPeer& peer, const Result<std::string>& 
   }
   boost::system::error_code problem;
   const json::value value = json::parse(*body, problem);
-  if (problem) return Error{ErrorCode::unavailable, fmt::format("{} sent an answer that is not JSON", peer.url)};
+  if (problem) {
+    return Error{ErrorCode::unavailable,
+                 fmt::format("{} sent an answer that is not JSON", http::without_user(peer.url))};
+  }
   print(value.is_object() && value.get_object().empty() ? "done\n" : answer_text(value));
   return 0;
 }
