@@ -35,11 +35,13 @@ void StoreAccess::end(Kind kind, std::uint64_t id, const std::optional<Error>& e
 
 void StoreAccess::tell(Kind kind) {
   const bool fails = failed_[kind] || !late_[kind].empty();
+  if (failed_[kind] && late_[kind].empty() && clock_.now_s() < quiet_until_s_[kind]) return;
   if (std::exchange(told_[kind], fails) == fails) return;
   const std::string_view calls = kind == reads ? "reads" : "writes";
   if (!fails) return warn_(fmt::format("the database takes {} again", calls));
+  quiet_until_s_[kind] = clock_.now_s() + kQuiet_s;
   warn_(fmt::format("{} fail until this is mended: {}", calls,
-                    failed_[kind] ? failed_[kind]->error.message : not_answered().message));
+                    failed_[kind] ? failed_[kind]->error.message : "database: it does not answer"));
 }
 
 void StoreAccess::append(store::Append append, Done<store::Appended> done, std::function<void()> slow,

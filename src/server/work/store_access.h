@@ -38,7 +38,8 @@ struct StoreHealth {
 
 class StoreAccess {
  public:
-  /// `warn` is told once that reads or writes fail, and once that they work again.
+  /// `warn` is told once that reads or writes fail, and once that they work again; if they fail by turns, once in a
+  /// minute.
   StoreAccess(
       store::Store& store, const Clock& clock, Due& due, Gate& gate, double limit_s,
       std::function<void(const std::string&)> warn = [](const std::string&) {})
@@ -105,6 +106,7 @@ class StoreAccess {
   };
   using Calls = std::map<std::uint64_t, Call>;  ///< the oldest has the smallest number
   static constexpr double kSlow_s = 1;
+  static constexpr double kQuiet_s = 60;
 
   /// The time from which the lateness of the oldest open call counts.
   [[nodiscard]] double waits_since(Kind kind, const Call& oldest) const {
@@ -147,8 +149,9 @@ class StoreAccess {
     double since_s = 0;
   };
   std::array<std::optional<Failure>, 2> failed_;
-  std::array<bool, 2> told_{};  ///< that it fails
-  Calls unhurried_;             ///< of open_: not slow yet
+  std::array<bool, 2> told_{};             ///< that it fails
+  std::array<double, 2> quiet_until_s_{};  ///< about failures
+  Calls unhurried_;                        ///< of open_: not slow yet
   bool probing_ = false;
   bool measuring_ = false;
   std::optional<std::int64_t> size_bytes_;

@@ -143,5 +143,26 @@ TEST_F(StoreAccessTest, SaysOnceThatWritesFailAndThatTheyWorkAgain) {
   EXPECT_EQ(base_.warnings.back(), "the database takes reads again");
 }
 
+TEST_F(StoreAccessTest, SaysOnceInAMinuteThatWritesFailByTurns) {
+  const auto put = [&](bool fails) {
+    base_.database().write_failure.reset();
+    if (fails) base_.database().write_failure = Error{ErrorCode::unavailable, "disk full"};
+    Answer<Ok> answer;
+    access_.put_blob({"key", "bytes"}, answer.take());
+    base_.settle();
+  };
+  for (int k = 0; k < 3; ++k) {
+    put(true);
+    put(false);
+  }
+  const std::string again = "the database takes writes again";
+  EXPECT_THAT(base_.warnings, ElementsAre(HasSubstr("disk full"), again));
+  put(true);
+  EXPECT_EQ(base_.warnings.size(), 2U);
+  pass(60);
+  put(true);
+  EXPECT_THAT(base_.warnings, ElementsAre(HasSubstr("disk full"), again, HasSubstr("disk full")));
+}
+
 }  // namespace
 }  // namespace perseus::work
