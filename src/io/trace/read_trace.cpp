@@ -118,9 +118,8 @@ class TraceReader {
     return {
         ErrorCode::invalid_input,
         fmt::format(
-            "{}: none of {} events has a name of a computation{}; expected {}{} with --names (shared, torch, megatron "
-            "or "
-            "a file)",
+            "{}: none of {} events has a name of a computation{}; "
+            "expected {}{} with --names (shared, torch, megatron or a file)",
             file_, timeline_.events,
             timeline_.unpaired_events == 0 ? "" : fmt::format(", and {} begin or end alone", timeline_.unpaired_events),
             known, known.empty() ? "a mapping" : "or other names")};
