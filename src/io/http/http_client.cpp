@@ -57,10 +57,16 @@ struct Outcome {
   bool passed_over = false;
 };
 
+/// Until when an answer must begin and end.
+struct Limits {
+  std::chrono::steady_clock::time_point begins, ends;
+};
+
 /// Sends the request and reads the answer; `passes_over`: not that of a server that stands by.
 template <class Stream>
-Outcome exchange(Stream& stream, Waited& waited, std::chrono::steady_clock::time_point ends, const Request& request,
-                 std::uint64_t most_bytes, bool passes_over, HttpReply& reply) {
+Outcome exchange(Stream& stream, Waited& waited, Limits limits, const Request& request, std::uint64_t most_bytes,
+                 bool passes_over, HttpReply& reply) {
+  beast::get_lowest_layer(stream).expires_at(limits.begins);
   http::async_write(stream, request, waited());
   if (const error_code problem = waited.wait()) return {problem};
   beast::flat_buffer buffer;
@@ -73,7 +79,7 @@ Outcome exchange(Stream& stream, Waited& waited, std::chrono::steady_clock::time
   reply = {static_cast<int>(head.result_int()), std::string(head[http::field::content_type]), "",
            std::string(head[http::field::etag]), std::string(head[http::field::retry_after])};
   if (passes_over && head.find(kStandbyHeader) != head.end()) return {{}, true, false, true};
-  beast::get_lowest_layer(stream).expires_at(ends);
+  beast::get_lowest_layer(stream).expires_at(limits.ends);
   std::array<char, 8192> bytes;
   while (!parser.is_done()) {
     parser.get().body() = {bytes.data(), bytes.size(), true};
@@ -82,7 +88,8 @@ Outcome exchange(Stream& stream, Waited& waited, std::chrono::steady_clock::time
     reply.body.append(bytes.data(), bytes.size() - parser.get().body().size);
     if (problem == http::error::need_buffer) problem = {};
     // The stream's timer does not end an answer whose next bytes are always there.
-    if (!problem && !parser.is_done() && std::chrono::steady_clock::now() >= ends) { problem = beast::error::timeout; }
+    const bool late = std::chrono::steady_clock::now() >= limits.ends;
+    if (!problem && !parser.is_done() && late) problem = beast::error::timeout;
     if (problem) return {problem, true};
   }
   return {{}, true, parser.keep_alive() && buffer.size() == 0};
@@ -104,7 +111,8 @@ class HttpConnection::Transport {
   }
 
   /// With the server of the last call. With the next one if it cannot be reached or stands by. After a call that was
-  /// cut off from the next call on; a GET that has no next one asks the next server after its share of the time.
+  /// cut off, from the next call on; where there is none, a GET asks the next server if an answer has not begun after
+  /// this one's share of the time.
   Result<HttpReply> talk(const HttpCall& call, bool keep, const std::stop_token& stop) {
     HttpReply reply;
     bool reusable = false;
@@ -260,12 +268,9 @@ class HttpConnection::Transport {
 
   Outcome exchange_by(Waited& waited, const Patience& patience, const Request& request, HttpReply& reply) {
     const bool passes_over = patience.others > 0;
-    if (secure_) {
-      beast::get_lowest_layer(*secure_).expires_at(patience.answered_by());
-      return exchange(*secure_, waited, patience.ends, request, peer_.most_body_bytes, passes_over, reply);
-    }
-    plain_->expires_at(patience.answered_by());
-    return exchange(*plain_, waited, patience.ends, request, peer_.most_body_bytes, passes_over, reply);
+    const Limits limits{patience.answered_by(), patience.ends};
+    return secure_ ? exchange(*secure_, waited, limits, request, peer_.most_body_bytes, passes_over, reply)
+                   : exchange(*plain_, waited, limits, request, peer_.most_body_bytes, passes_over, reply);
   }
 
   HttpPeer peer_;

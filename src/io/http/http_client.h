@@ -69,7 +69,8 @@ class HttpConnection {
   std::unique_ptr<Transport> transport_;
 };
 
-/// Returns at once when `stop` is requested, except during the lookup of the server's name.
+/// Returns at once when `stop` is requested, except during the lookup of the server's name. Of several servers, one
+/// that has not begun to answer a GET after its share of the time is passed over.
 Result<HttpReply> http_call(const HttpPeer& peer, const HttpCall& call, const std::stop_token& stop = {});
 
 }  // namespace perseus::http

@@ -8,6 +8,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <csignal>
 #include <future>
@@ -127,6 +128,23 @@ TEST_F(HttpClientTest, ASilentServerLeavesTheNextOneTimeForAGet) {
   EXPECT_TRUE(eventually([&] { return http_call(peer_, {"GET", "/jobs", ""}).ok(); }));
   EXPECT_FALSE(http_call(peer_, {"POST", "/jobs", "{}"}).ok());  // the first may have done it
   on_io_thread([&] { silent.clear(); });
+}
+
+TEST_F(HttpClientTest, AnAnswerThatHasBegunHasTheTimeOfAllServers) {
+  std::unique_ptr<boost::asio::steady_timer> later;
+  start([&](const HttpRequest&, const Responder& responder) {
+    responder.open_stream();
+    responder.event("1", "", "begins");
+    later = std::make_unique<boost::asio::steady_timer>(io_, std::chrono::milliseconds(500));
+    later->async_wait([responder](boost::system::error_code problem) {
+      if (!problem) responder.end_stream();
+    });
+  });
+  const std::string url = peer_.url;
+  for (int k = 1; k < 150; ++k) peer_.url += "," + url;  // 0.4 s each
+  const auto reply = http_call(peer_, {"GET", "/events", ""});
+  EXPECT_TRUE(reply.ok()) << reply.error().message;
+  on_io_thread([&] { later.reset(); });
 }
 
 TEST_F(HttpClientTest, AnAnswerWithMoreBytesThanAllowedIsAnError) {
