@@ -50,6 +50,8 @@ struct CudaDriver {
     void* context = nullptr;
     return context_current(&context) == kSuccess && context != nullptr;
   }
+  /// A call returned that code only because this thread has no context: it may get one.
+  [[nodiscard]] bool only_lacks_context(int code) const { return code == kInvalidContext && !has_context(); }
   /// True if a graph capture of that stream runs, or if the driver cannot tell: record nothing on it.
   [[nodiscard]] bool capturing(void* stream) const {
     int status = 0;

@@ -55,7 +55,7 @@ std::uint64_t CudaEvents::mark() {
   if (captured_ || failed() || next_ - free_before_.load(std::memory_order_acquire) >= events_.size()) return 0;
   const int code = driver_->event_record(event(next_), stream_);
   if (code == CudaDriver::kSuccess) return next_++;
-  if (code != CudaDriver::kInvalidContext) failed_.store(true, std::memory_order_release);
+  if (!driver_->only_lacks_context(code)) failed_.store(true, std::memory_order_release);
   return 0;
 }
 

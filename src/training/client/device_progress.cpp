@@ -47,7 +47,7 @@ class WriteValue final : public DeviceProgress {
   bool mark(std::uint32_t position) override {
     if (failed()) return false;
     const int code = driver_->write_value(stream_, address_, position, 0);
-    return code == CudaDriver::kSuccess || fails(code);
+    return code == CudaDriver::kSuccess || fails(*driver_, code);
   }
   [[nodiscard]] ProgressWay way() const override { return ProgressWay::write_value; }
 
@@ -119,7 +119,7 @@ class HostFunction final : public DeviceProgress {
     if (code == CudaDriver::kSuccess) code = driver_->launch_host_function(side_stream_, &called, &call);
     if (code != CudaDriver::kSuccess) {
       call.outstanding.store(false, std::memory_order_relaxed);
-      return fails(code);
+      return fails(*driver_, code);
     }
     ++next_;
     return true;
@@ -178,7 +178,7 @@ class Polling final : public DeviceProgress {
     if (failed() || next - s.passed.load(std::memory_order_acquire) >= kOutstanding) return false;
     s.positions[next % kOutstanding] = position;
     const int code = s.driver->event_record(s.events[next % kOutstanding], stream_);
-    if (code != CudaDriver::kSuccess) return fails(code);
+    if (code != CudaDriver::kSuccess) return fails(*s.driver, code);
     s.marked.store(next + 1, std::memory_order_release);
     return true;
   }

@@ -59,8 +59,8 @@ class DeviceProgress {
 
  protected:
   /// False. An error is permanent, unless the calling thread merely has no context.
-  bool fails(int code) {
-    if (code != CudaDriver::kInvalidContext) failed_.store(true, std::memory_order_release);
+  bool fails(const CudaDriver& driver, int code) {
+    if (!driver.only_lacks_context(code)) failed_.store(true, std::memory_order_release);
     return false;
   }
   void* stream_ = nullptr;

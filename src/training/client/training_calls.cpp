@@ -334,22 +334,22 @@ void TrainingCalls::choose_moment() {
   if (moment == ClockMoment::none) clock_ = 0;
 }
 
-/// False: the device's progress cannot be observed, or that failed. Opened once, in the first step that can.
+/// False: the device's progress cannot be observed in this step, or that failed. Opened once, in the first step that
+/// can.
 bool TrainingCalls::open_progress(clock_control::ClockController& control) {
   const bool events_fail = cuda_.load(std::memory_order_relaxed)->failed();
-  if (progress_ != nullptr && !events_fail && !progress_->failed() && !progress_lost_.load(std::memory_order_relaxed)) {
-    return true;
-  }
-  if (progress_owner_ || events_fail || !no_progress_.empty()) {
+  const bool works =
+      progress_ != nullptr && !events_fail && !progress_->failed() && !progress_lost_.load(std::memory_order_relaxed);
+  if (!works && (progress_owner_ || events_fail || !no_progress_.empty())) {
     progress_ = nullptr;
+    no_way_.store(no_progress_.empty() ? nullptr : no_progress_.c_str(), std::memory_order_release);
     return false;
   }
   // A thread gets its context by its first call of a runtime, which may come after this step's begin.
-  if (!driver_->has_context()) {
-    no_way_.store("the thread that begins the step has no CUDA context yet", std::memory_order_release);
-    return false;
-  }
-  no_way_.store(nullptr, std::memory_order_release);
+  const bool has_context = driver_->has_context();
+  no_way_.store(has_context ? nullptr : "the thread that begins the step has no CUDA context yet",
+                std::memory_order_release);
+  if (works || !has_context) return has_context;
   clock_control::ClockController::SharedMemory memory = control.share_memory();
   // No earlier boundary is pending on the device.
   position_ = control.position();

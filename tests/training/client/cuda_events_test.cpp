@@ -125,10 +125,15 @@ TEST_F(CudaEventsTest, ADeviceThatFailsIsGivenUp) {
 TEST_F(CudaEventsTest, AThreadWithoutAContextCostsAMarkAndNoMore) {
   auto events = CudaEvents::open(driver(), nullptr, 64);
   fail(CudaDriver::kInvalidContext);
+  context(0);
   EXPECT_EQ((*events)->mark(), 0U);
   fail(0);
+  context(1);
   EXPECT_FALSE((*events)->failed());
   EXPECT_NE((*events)->mark(), 0U);
+  fail(CudaDriver::kInvalidContext);
+  EXPECT_EQ((*events)->mark(), 0U);
+  EXPECT_TRUE((*events)->failed()) << "the thread has one";
 }
 
 TEST_F(CudaEventsTest, ADeviceFailureIsLoggedOnceAndTheHostsClockIsUsed) {

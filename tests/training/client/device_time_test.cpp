@@ -308,6 +308,26 @@ TEST_F(DeviceTime, AFirstStepOfAThreadWithoutAContextCostsOneStep) {
   EXPECT_TRUE(comes_true([&] { return said_.count("clocks change when the GPU reaches the computation") == 1; }));
 }
 
+TEST_F(DeviceTime, AStepOfAThreadWithoutAContextRunsAtTheHighestClock) {
+  plan_ = plan_of(1, R"([["forward",700],["forward",700],["backward",700],["backward",700]])");
+  start();
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
+  ASSERT_TRUE(gets_plan()) << client_->status();
+  ASSERT_TRUE(clock_becomes(kLow)) << client_->status();
+  ASSERT_EQ(testing::cu("cuCtxSetCurrent", simulated_cuda::CudaContext{}), kSuccess);
+  client_->calls().step_begin(true);
+  client_->calls().begin(model::Instruction::forward, 0, 0);
+  client_->calls().end(model::Instruction::forward);
+  EXPECT_TRUE(clock_becomes(kHigh)) << client_->status();
+  ASSERT_EQ(testing::cu("cuCtxSetCurrent", context_), kSuccess);
+  client_->calls().step_end();
+  EXPECT_TRUE(comes_true([&] {
+    enqueue_step();
+    open_all();
+    return gpu_->clock() == Megahertz(kLow);
+  })) << client_->status();
+}
+
 TEST_F(DeviceTime, NothingIsEnqueuedIntoAStreamThatIsCaptured) {
   start();
   ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
