@@ -65,7 +65,8 @@ bool Session::State::register_job(const std::stop_token& stop) {
   }
   const std::lock_guard lock(mutex);
   tried = true;
-  if (made) job = *made;
+  own_job = own_job || made;
+  job = made ? *made : own_job ? "" : options.job;  // the given one may be known again
   changed.notify_all();
   return made.has_value();
 }
@@ -116,7 +117,6 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
                      end ? *end : read_refusal(reply->body, reply->status), again ? "; it registers a new job" : ""));
   if (again) {
     const std::lock_guard lock(mutex);
-    own_job = true;
     was_known = false;
     job.clear();
   }

@@ -162,7 +162,7 @@ bool Session::State::send(const std::vector<MeasuredIteration>& report, const st
     if (clocks) clocks_due_s = now_s + timing.clocks_s;
     tell([&](Outside& to) { to.complaints.clear(Cause::reports, shown_url + " accepts iterations again"); });
   } else if (reply->status == kJobOverStatus) {
-    job_is_over(read_refusal(reply->body, reply->status));
+    if (was_known) job_is_over(read_refusal(reply->body, reply->status));  // else the registration learns it
   } else if (reply->status != 404) {
     complain(Cause::reports, fmt::format("{} rejected iterations up to {}: {}", shown_url, report.back().iteration,
                                          read_refusal(reply->body, reply->status)));

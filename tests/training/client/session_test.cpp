@@ -517,6 +517,38 @@ TEST_F(SessionTest, ARankWhoseJobHasEndedRegistersANewOneIfItIsTheJobsOnlyRank) 
   }
 }
 
+TEST_F(SessionTest, AReportToAnEndedJobDoesNotKeepTheOnlyRankFromANewOne) {
+  std::atomic<bool> registers{false};
+  ScriptedServer server([&](const http::HttpRequest& request) {
+    if (!registers && !request.path.ends_with("/iterations")) return std::pair(503, std::string("{}"));
+    if (request.path.starts_with("/v1/jobs/old")) return std::pair(409, std::string(R"({"detail":"old is finished"})"));
+    return well(request, a_plan);
+  });
+  options.job = "old";
+  start(server.url());
+  session->report(iteration(1, 1));
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/v1/jobs/old/iterations").size() == 1; }));
+  registers = true;
+  EXPECT_TRUE(eventually([&] { return version == 1; }));
+  EXPECT_EQ(registered, 1);
+}
+
+TEST_F(SessionTest, AGivenJobIsAskedForAgainWhileTheServerRefusesANewOne) {
+  std::atomic<bool> forgot{true};
+  ScriptedServer server([&](const http::HttpRequest& request) {
+    if (request.path == "/v1/jobs") return std::pair(403, std::string(R"({"detail":"this token registers no job"})"));
+    if (forgot) return std::pair(404, std::string(R"({"detail":"no such job"})"));
+    return well(request, a_plan);
+  });
+  options.job = "old";
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/v1/jobs").size() >= 2; }));
+  forgot = false;
+  ASSERT_TRUE(eventually([&] { return version == 1 && session->reached(); }));
+  session->stop(30);
+  EXPECT_TRUE(server.asked("POST", "/finish").empty()) << "this process has not registered it";
+}
+
 TEST_F(SessionTest, AJobOfOthersThatTheServerForgotMeansTheHighestClock) {
   options.job = "j1";
   options.pp_degree = 2;
