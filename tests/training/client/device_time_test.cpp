@@ -295,6 +295,7 @@ TEST_F(DeviceTime, AStepInWhichNothingRanIsNotReported) {
 
 TEST_F(DeviceTime, AFirstStepOfAThreadWithoutAContextCostsOneStep) {
   plan_ = plan_of(1, R"([["forward",700],["forward",700],["backward",700],["backward",700]])");
+  options_.log_pauses = no_pause();
   start();
   ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
   ASSERT_EQ(testing::cu("cuCtxSetCurrent", simulated_cuda::CudaContext{}), kSuccess);
