@@ -3,6 +3,7 @@
 // Problem: neither shows a computation: a skipped batch, an exception and a graph look alike, and a GPU replays a graph
 //          after the host has gone on.
 // Method:  a graph takes time: 1 ms at least, and a quarter of the shortest iteration that showed its computations.
+//          16 shorter steps of 1 ms in a row make it forget that: a first iteration may take far longer.
 //          What the GPU has not ended yet is taken for what the last such step was that it has.
 // Input:   each training step that ended no computation; then all recorded ones, by the device's time.
 // Errors:  none; the first graphs after other steps are not reported.
@@ -30,6 +31,7 @@ class GraphSteps {
 
   std::atomic<double> shortest_s_{0};  ///< iteration that showed its computations; 0: none yet
   std::atomic<bool> last_was_graph_{false};
+  int in_a_row_ = 0;  ///< ran()'s: steps without computations that took 1 ms, and less than a graph
 };
 
 }  // namespace perseus::client

@@ -188,7 +188,6 @@ void PlanFollower::end_step(int microbatches) {
 
 void PlanFollower::forget_step() {
   asked_ = false;
-  steps_ = std::max(steps_, 0);
   const bool fitted = plan_ != nullptr && (other_ == nullptr ? plan_->fits : other_->fits);
   if (fitted && !fits_so_far_) misfit_.store(0, std::memory_order_release);
 }

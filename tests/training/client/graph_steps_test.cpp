@@ -25,6 +25,34 @@ TEST(GraphSteps, AStepIsAnIterationIfItTakesAQuarterOfOneThatShowsItsComputation
   EXPECT_TRUE(graphs.seems_run(0.026, false));
 }
 
+TEST(GraphSteps, AFirstIterationThatTookFarLongerIsForgotten) {
+  for (const bool cuda : {true, false}) {
+    GraphSteps graphs;
+    EXPECT_TRUE(graphs.ran(step_of(10, true, true))) << "it compiles its kernels";
+    Step graph = step_of(0.5, false);
+    graph.cuda = cuda;
+    for (int replay = 0; replay < 16; ++replay) {
+      EXPECT_FALSE(graphs.seems_run(0.5, cuda));
+      EXPECT_FALSE(graphs.ran(graph));
+    }
+    EXPECT_TRUE(graphs.seems_run(0.5, cuda));
+    graph.ran = true;
+    EXPECT_TRUE(graphs.ran(graph));
+    EXPECT_FALSE(graphs.seems_run(2e-5, false));
+  }
+}
+
+TEST(GraphSteps, SkippedBatchesBetweenIterationsAreNeverGraphs) {
+  GraphSteps graphs;
+  for (int iteration = 0; iteration < 10; ++iteration) {
+    EXPECT_TRUE(graphs.ran(step_of(0.1, true, true)));
+    for (int skipped = 0; skipped < 5; ++skipped) {
+      EXPECT_FALSE(graphs.seems_run(0.002, false));
+      EXPECT_FALSE(graphs.ran(step_of(0.002, false)));
+    }
+  }
+}
+
 TEST(GraphSteps, AGraphThatTheDeviceReplaysLaterIsRecognized) {
   GraphSteps graphs;
   EXPECT_TRUE(graphs.ran(step_of(0.1, true, true)));
