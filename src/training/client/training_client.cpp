@@ -280,7 +280,7 @@ bool TrainingClient::is_mixed(const Step& step) const {
 }
 
 void TrainingClient::take_step(const Step& step, double now_s) {
-  if (step.train && !calls_.graphs().ran(step)) return;
+  if (step.train && !calls_.graphs().ran(step)) return end_guarded(step);
   if (!step.train || !is_mixed(step)) return take_whole_step(step, now_s);
   Step mixed = step;
   mixed.followed = false;  // so its energy is of no plan
@@ -343,10 +343,10 @@ void TrainingClient::hold_as_needed() {
   calls_.follower().hold_maximum(server_holds_ || shapes_.vary() || budget_.now(host_now_s()).expired());
 }
 
-/// Passes an iteration to the guard, once the next one has begun, and acts on its judgment.
-void TrainingClient::guard(const Step& step) {
-  const bool controlled = calls_.controlled();
-  const bool follows = controlled && step.train && step.clean && guarded_ && step.iteration == guarded_->number + 1;
+/// Passes an iteration to the guard, once the next step has begun.
+void TrainingClient::end_guarded(const Step& step) {
+  const bool follows =
+      calls_.controlled() && step.train && step.clean && guarded_ && step.iteration == guarded_->number + 1;
   if (follows) {
     // From begin to begin: a plan may let this rank end later where it has slack, but not the job.
     guarded_->iteration.time_s = 1e-9 * static_cast<double>(step.begin_mark - guarded_->begin_mark);
@@ -357,6 +357,11 @@ void TrainingClient::guard(const Step& step) {
     if (degree && session_ && options_.reports_straggler) session_->straggles(*degree);
   }
   guarded_.reset();
+}
+
+/// Has the last iteration judged, and acts on the judgment.
+void TrainingClient::guard(const Step& step) {
+  end_guarded(step);
   if (step.train && step.cuda && step.end_mark > step.begin_mark) {
     calls_.step_took(1e-9 * static_cast<double>(step.end_mark - step.begin_mark));
   }

@@ -78,6 +78,7 @@ class TrainingClient {
   void take_step(const Step& step, double now_s);
   void take_whole_step(const Step& step, double now_s);
   [[nodiscard]] bool is_mixed(const Step& step) const;
+  void end_guarded(const Step& step);
   void guard(const Step& step);
   /// The device runs at another clock than the one that was set, and gives no reason.
   [[nodiscard]] bool off_clock() const { return device_clock_.other.value() != 0 && device_clock_.limited_by == 0; }
