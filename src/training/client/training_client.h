@@ -148,6 +148,7 @@ class TrainingClient {
   clock_control::DeviceClock device_clock_, told_clock_;  ///< as last seen; as last complained about
   double foreign_s_ = 0, limited_since_s_ = 0;  ///< when it was foreign last; since when it is limited; 0: never, not
   double helper_since_s_ = 0;                   ///< when helper_ was first seen
+  std::int64_t applied_before_ = 0;             ///< clock changes, until then
   std::int64_t told_misfit_ = 0;
   std::int64_t helper_ = 0;  ///< number of the helper that sets clocks, as last seen: the first, second, ...; 0: none
                              ///< does

@@ -166,7 +166,10 @@ void TrainingClient::look_after_clock(double now_s) {
 void TrainingClient::look_after_control() {
   const std::int64_t helper = control_->working_helper();
   const std::int64_t before = std::exchange(helper_, helper);
-  if (helper != before) helper_since_s_ = host_now_s();
+  if (helper != before) {
+    helper_since_s_ = host_now_s();
+    applied_before_ = control_->statistics().applied;
+  }
   if (helper == 0 || (before != 0 && helper != before)) {
     const std::string why = control_->why();
     const double longest_s = options_.helper_restart.most_s;
@@ -179,8 +182,11 @@ void TrainingClient::look_after_control() {
   } else {
     complaints_.clear(Cause::stuck_clock, "the clock was given back");
   }
-  if (helper != 0 && complaints_.raised(Cause::clock_control) && !control_->statistics().pending &&
-      control_->working_helper() == helper) {
+  if (helper == 0 || !complaints_.raised(Cause::clock_control)) return;
+  // Changes for later computations are always pending where the host is ahead of the GPU.
+  const clock_control::ControlStatistics done = control_->statistics();
+  const bool sets = !done.pending || done.applied > applied_before_;
+  if (sets && control_->working_helper() == helper) {
     complaints_.clear(Cause::clock_control, fmt::format("clocks are set again, by perseus-clockd {}", helper));
   }
 }

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/simulation/simulated_cuda/cuda.h"
+#include "tests/support/signal_process.h"
 #include "tests/training/client/scripted_server.h"
 #include "training/client/training_client.h"
 
@@ -291,6 +293,23 @@ TEST_F(DeviceTime, AStepInWhichNothingRanIsNotReported) {
       EXPECT_GT(time_s, 0.01) << report;
     }
   }
+}
+
+TEST_F(DeviceTime, AReplacedHelperIsSaidToSetClocksWhereTheHostIsAhead) {
+  options_.log_pauses = no_pause();
+  options_.helper_restart = {0.01, 0.02};
+  start();
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
+  ASSERT_TRUE(gets_plan()) << client_->status();
+  for (int ahead = 0; ahead < 2; ++ahead) enqueue_step();
+  const std::string status = client_->status(), member = "\"helper_pid\":";
+  testing::signal_process(std::stoi(status.substr(status.find(member) + member.size())), SIGKILL);
+  EXPECT_TRUE(comes_true([&] {
+    enqueue_step();
+    for (std::size_t i = 0; i < 2 * order_.size(); ++i) open_next();
+    return said_.count("clocks are set again") == 1;
+  })) << client_->status();
+  open_all();
 }
 
 TEST_F(DeviceTime, AFirstStepOfAThreadWithoutAContextCostsOneStep) {
