@@ -133,8 +133,8 @@ class ReplayClient final : public replay::WorkerClient {
     replay::ClientFigures f;
     f.running = 1;
     f.state = s.state;
-    // If another helper has replaced the helper, steps in between did not follow the plan.
-    f.controls_clock = s.controls_clock != 0 && s.helper_restarts == 0 ? 1 : 0;
+    f.controls_clock = s.controls_clock;
+    f.helper_restarts = s.helper_restarts;
     f.server_reached = s.server_reached;
     f.iteration = s.iteration;
     f.plan_version = s.plan_version;

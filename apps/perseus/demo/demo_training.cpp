@@ -215,7 +215,10 @@ std::int64_t DemoTraining::plan_version(const replay::JobIteration& iteration) c
     return c.state == kPlannedState && c.controls_clock != 0 && c.plan_version == version;
   };
   const bool before = previous_.iteration + 1 == iteration.iteration && std::ranges::all_of(previous_.workers, runs);
-  return before && std::ranges::all_of(iteration.workers, runs) ? version : 0;
+  if (!before || !std::ranges::all_of(iteration.workers, runs)) return 0;
+  // If another helper has replaced a helper, steps in between did not follow the plan.
+  const auto helpers = [](const replay::RankReport& report) { return report.client.helper_restarts; };
+  return std::ranges::equal(previous_.workers, iteration.workers, {}, helpers, helpers) ? version : 0;
 }
 
 Error DemoTraining::no_plan_in_force() {

@@ -20,6 +20,7 @@ struct ClientFigures {
   std::int32_t running = 0;  ///< 1: there is one
   std::int32_t state = 0;    ///< perseus_state
   std::int32_t controls_clock = 0, server_reached = 0;
+  std::int64_t helper_restarts = 0;
   std::int64_t iteration = 0, plan_version = 0, plan_from_iteration = 0;
   std::int64_t clocks_requested = 0, clocks_applied = 0, clocks_failed = 0, server_failures = 0;
   std::int64_t samples = 0, samples_rejected = 0;
