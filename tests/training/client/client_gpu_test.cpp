@@ -976,7 +976,7 @@ TEST_F(ClientGpuTest, APowerCapThatComesMakesTheRankAStraggler) {
   gpu->set_power_limit(Watts(400));
   ASSERT_TRUE(trains_until([&] { return server.asked("POST", "/stragglers").back() == R"({"rank":0,"degree":1})"; }))
       << client->status();
-  EXPECT_TRUE(trains_until([&] { return said.count("the GPU runs at its clocks again") == 1; })) << client->status();
+  EXPECT_TRUE(trains_until([&] { return said.count("the GPU runs at its clocks again") >= 1; })) << client->status();
 }
 
 TEST_F(ClientGpuTest, ThrottledSamplesAreDropped) {
