@@ -226,7 +226,7 @@ void TrainingCalls::end(model::Instruction instruction) {
   if (marked) ++position_;
   recorder_.end(instruction, ended, marked ? position_ : 0);
   under_way_ = std::max(under_way_ - 1, 0);
-  ended_any_ |= instruction < model::Instruction::load;
+  ended_any_ |= !model::is_constant_time(instruction);
   // The clock of the next computation can change while this rank waits for its input, but not under other work.
   if (under_way_ == 0) request(follower_.next_clock());
   if (timed) end_cost_.took(host_now_ns() - from);
